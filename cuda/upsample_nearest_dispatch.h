@@ -1,0 +1,210 @@
+// From a plan to the kernel body that it names, once for every backend. A
+// backend has
+//   int ForEachItem(const Body&, const Plan&)   call body(item) for every item
+//   int SumItems(const Body&, const Plan&)      body.Sum over lanes, then
+//   body.Store
+// and returns an error code, 0 if there is none.
+
+#ifndef JAX_UPSAMPLE_UPSAMPLE_NEAREST_DISPATCH_H_
+#define JAX_UPSAMPLE_UPSAMPLE_NEAREST_DISPATCH_H_
+
+#include <type_traits>
+
+#include "number_formats.h"
+#include "upsample_nearest.h"
+#include "upsample_nearest_bwd_body.h"
+#include "upsample_nearest_fwd_body.h"
+
+namespace jax_upsample {
+
+template <int kValue>
+using Constant = std::integral_constant<int, kValue>;
+
+template <typename T>
+struct Type {
+  using type = T;
+};
+
+template <typename Visitor>
+int WithUnitBytes(int unit_bytes, Visitor visit) {
+  switch (unit_bytes) {
+    case 1:
+      return visit(Constant<1>());
+    case 2:
+      return visit(Constant<2>());
+    case 4:
+      return visit(Constant<4>());
+    case 8:
+      return visit(Constant<8>());
+    case 16:
+      return visit(Constant<16>());
+    default:
+      return kNoSuchKernel;
+  }
+}
+
+template <typename Visitor>
+int WithScale(int scale_constant, Visitor visit) {
+  switch (scale_constant) {
+    case 0:
+      return visit(Constant<0>());
+    case 2:
+      return visit(Constant<2>());
+    case 3:
+      return visit(Constant<3>());
+    case 4:
+      return visit(Constant<4>());
+    default:
+      return kNoSuchKernel;
+  }
+}
+
+template <typename Visitor>
+int WithFormat(Format format, Visitor visit) {
+  switch (format) {
+    case Format::kNone:
+      return kNoSuchKernel;
+    case Format::kFloat64:
+      return visit(Type<Float64>());
+    case Format::kFloat32:
+      return visit(Type<Float32>());
+    case Format::kFloat16:
+      return visit(Type<Float16>());
+    case Format::kBFloat16:
+      return visit(Type<BFloat16>());
+    case Format::kFloat8E3M4:
+      return visit(Type<Float8E3M4>());
+    case Format::kFloat8E4M3:
+      return visit(Type<Float8E4M3>());
+    case Format::kFloat8E5M2:
+      return visit(Type<Float8E5M2>());
+    case Format::kFloat8E4M3Fn:
+      return visit(Type<Float8E4M3Fn>());
+    case Format::kFloat8E4M3Fnuz:
+      return visit(Type<Float8E4M3Fnuz>());
+    case Format::kFloat8E4M3B11Fnuz:
+      return visit(Type<Float8E4M3B11Fnuz>());
+    case Format::kFloat8E5M2Fnuz:
+      return visit(Type<Float8E5M2Fnuz>());
+  }
+  return kNoSuchKernel;
+}
+
+template <typename Backend>
+int DispatchUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
+                               const Backend& backend) {
+  return WithUnitBytes(plan.unit_bytes, [&](auto unit_bytes) {
+    constexpr int kUnitBytes = decltype(unit_bytes)::value;
+    constexpr int kUnits = 16 / kUnitBytes;
+    if (plan.wide_index) {
+      return backend.ForEachItem(
+          UpsampleNearestFwd<kUnitBytes, 1, 0, false, uint64_t>(plan, small, large),
+          plan);
+    }
+    if constexpr (kUnits > 1) {
+      if (plan.flat) {
+        return backend.ForEachItem(
+            UpsampleNearestFwdFlat<kUnitBytes, kUnits, uint32_t>(plan, small, large),
+            plan);
+      }
+    }
+    if (plan.stored != kUnits) {
+      return backend.ForEachItem(
+          UpsampleNearestFwd<kUnitBytes, 1, 0, false, uint32_t>(plan, small, large),
+          plan);
+    }
+    return WithScale(plan.scale_constant, [&](auto scale) {
+      constexpr int kScale = decltype(scale)::value;
+      if constexpr (kUnits > 1) {
+        if (plan.contiguous) {
+          return backend.ForEachItem(
+              UpsampleNearestFwd<kUnitBytes, kUnits, kScale, true, uint32_t>(
+                  plan, small, large),
+              plan);
+        }
+      }
+      return backend.ForEachItem(
+          UpsampleNearestFwd<kUnitBytes, kUnits, kScale, false, uint32_t>(plan, small,
+                                                                          large),
+          plan);
+    });
+  });
+}
+
+// Scales of run time, and windows shared among lanes.
+template <typename FormatT, typename Backend>
+int DispatchUpsampleNearestBwdLanes(const Plan& plan, const void* large, void* small,
+                                    const Backend& backend) {
+  constexpr int kVector = 16 / static_cast<int>(sizeof(typename FormatT::Bits));
+  if (plan.wide_index) {
+    return backend.SumItems(
+        UpsampleNearestBwdLanes<FormatT, 1, 1, uint64_t>(plan, large, small), plan);
+  }
+  if (plan.loaded == 1) {
+    return backend.SumItems(
+        UpsampleNearestBwdLanes<FormatT, 1, 1, uint32_t>(plan, large, small), plan);
+  }
+  if (plan.stored == 1) {
+    return backend.SumItems(
+        UpsampleNearestBwdLanes<FormatT, kVector, 1, uint32_t>(plan, large, small),
+        plan);
+  }
+  return backend.SumItems(
+      UpsampleNearestBwdLanes<FormatT, kVector, kVector, uint32_t>(plan, large, small),
+      plan);
+}
+
+template <typename FormatT, int kScale, int kRows, typename Backend>
+int DispatchUpsampleNearestBwdConstant(const Plan& plan, const void* large, void* small,
+                                       const Backend& backend) {
+  constexpr int kVector = 16 / static_cast<int>(sizeof(typename FormatT::Bits));
+  const auto run = [&](auto loaded, auto stored, auto contiguous) {
+    return backend.ForEachItem(
+        UpsampleNearestBwd<FormatT, decltype(loaded)::value, decltype(stored)::value,
+                           kRows, kScale, decltype(contiguous)::value, uint32_t>(
+            plan, large, small),
+        plan);
+  };
+  if (plan.stored == kVector) {
+    return plan.contiguous
+               ? run(Constant<kVector>(), Constant<kVector>(), std::true_type())
+               : run(Constant<kVector>(), Constant<kVector>(), std::false_type());
+  }
+  if constexpr (kVector % kScale == 0) {
+    if (plan.contiguous)
+      return run(Constant<kScale>(), Constant<1>(), std::true_type());
+  }
+  return run(Constant<1>(), Constant<1>(), std::false_type());
+}
+
+template <typename FormatT, typename Backend>
+int DispatchUpsampleNearestBwdFormat(const Plan& plan, const void* large, void* small,
+                                     const Backend& backend) {
+  return WithScale(plan.scale_constant, [&](auto scale) {
+    constexpr int kScale = decltype(scale)::value;
+    if constexpr (kScale == 0) {
+      return DispatchUpsampleNearestBwdLanes<FormatT>(plan, large, small, backend);
+    } else if constexpr (sizeof(typename FormatT::Bits) == 1) {
+      return kNoSuchKernel;
+    } else if (plan.rows_constant == kScale) {
+      return DispatchUpsampleNearestBwdConstant<FormatT, kScale, kScale>(
+          plan, large, small, backend);
+    } else {
+      return DispatchUpsampleNearestBwdConstant<FormatT, kScale, 0>(plan, large, small,
+                                                                    backend);
+    }
+  });
+}
+
+template <typename Backend>
+int DispatchUpsampleNearestBwd(const Plan& plan, const void* large, void* small,
+                               const Backend& backend) {
+  return WithFormat(plan.format, [&](auto format) {
+    return DispatchUpsampleNearestBwdFormat<typename decltype(format)::type>(
+        plan, large, small, backend);
+  });
+}
+
+}  // namespace jax_upsample
+
+#endif  // JAX_UPSAMPLE_UPSAMPLE_NEAREST_DISPATCH_H_

@@ -1,0 +1,199 @@
+#include "upsample_nearest_ffi.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ffi_helpers.h"
+#include "upsample_nearest.h"
+
+namespace jax_upsample {
+namespace {
+
+using Integers = ffi::Span<const int64_t>;
+
+constexpr const char* OpName(Direction direction) {
+  return direction == Direction::kForward ? "upsample_nearest_fwd"
+                                          : "upsample_nearest_bwd";
+}
+
+// The sizes of one call, checked: whoever made the call, also a stored program.
+ffi::Error DecodeExtents(const char* op, Integers small, Integers large, Integers axes,
+                         Integers scale, int64_t element_bytes, Extents* extents) {
+  const auto got = [&] {
+    return " (small " + DimensionsText(small) + ", large " + DimensionsText(large) +
+           ")";
+  };
+  const int64_t rank = static_cast<int64_t>(small.size());
+  if (small.size() != large.size()) {
+    return InvalidArgument(op, ": operand and result must have one rank, got ",
+                           small.size(), " and ", large.size(), got());
+  }
+  if (axes.size() != scale.size() || axes.size() > 3) {
+    return InvalidArgument(op,
+                           ": axes and scale must have one length of at most 3, got ",
+                           axes.size(), " and ", scale.size(), got());
+  }
+  std::vector<int64_t> scales(rank, 1);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 0 || axes[i] >= rank || (i > 0 && axes[i] <= axes[i - 1])) {
+      return InvalidArgument(op, ": axes must increase and lie in [0, ", rank,
+                             "), got ", DimensionsText(axes), got());
+    }
+    if (scale[i] < 1)
+      return InvalidArgument(op, ": scale must be positive, got ",
+                             DimensionsText(scale), got());
+    scales[axes[i]] = scale[i];
+  }
+  int64_t bytes = element_bytes;
+  bool overflow = false;
+  for (int64_t d = 0; d < rank; ++d) {
+    int64_t wanted;
+    if (small[d] < 0 || __builtin_mul_overflow(small[d], scales[d], &wanted) ||
+        wanted != large[d]) {
+      return InvalidArgument(op, ": dimension ", d, " of the large array must be ",
+                             scales[d], " times ", small[d], ", got ", large[d], got());
+    }
+    overflow |= __builtin_mul_overflow(bytes, large[d], &bytes);
+  }
+  if (std::find(small.begin(), small.end(), 0) != small.end()) {
+    extents->size[0] = 0;
+    return ffi::Error::Success();
+  }
+  if (overflow) {
+    return InvalidArgument(op, ": the large array has 2^63 bytes or more", got());
+  }
+  *extents = MergeDimensions(small.begin(), scales.data(), static_cast<int>(rank));
+  return ffi::Error::Success();
+}
+
+// The power of two up to 16 that divides both addresses.
+int64_t Alignment(const void* a, const void* b) {
+  const uintptr_t both =
+      reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) | 16;
+  return static_cast<int64_t>(both & (~both + 1));
+}
+
+template <Direction kDirection>
+ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes,
+                    Integers scale, Plan* plan) {
+  constexpr const char* kOp = OpName(kDirection);
+  const auto dtype = std::find_if(
+      std::begin(kDtypes), std::end(kDtypes),
+      [&](const Dtype& dtype) { return dtype.type == operand.element_type(); });
+  if (operand.element_type() != result.element_type()) {
+    return InvalidArgument(kOp, ": operand and result must have one dtype, got codes ",
+                           static_cast<int>(operand.element_type()), " and ",
+                           static_cast<int>(result.element_type()));
+  }
+  if (dtype == std::end(kDtypes) ||
+      (kDirection == Direction::kBackward && dtype->element.format == Format::kNone)) {
+    return InvalidArgument(kOp, ": no kernel for dtype ",
+                           dtype == std::end(kDtypes) ? "of code " : dtype->name,
+                           " (XLA code ", static_cast<int>(operand.element_type()),
+                           ")");
+  }
+  const Element element = dtype->element;
+  const bool forward = kDirection == Direction::kForward;
+  Extents extents;
+  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeExtents(
+      kOp, (forward ? operand : result).dimensions(),
+      (forward ? result : operand).dimensions(), axes, scale, element.bytes, &extents));
+  if (extents.SmallCount() == 0) return ffi::Error::Success();  // plan->items stays 0
+  const int64_t alignment = Alignment(operand.untyped_data(), result.untyped_data());
+  const int64_t number_bytes = element.bytes / element.components;
+  if (operand.untyped_data() == nullptr || result.untyped_data() == nullptr ||
+      alignment < std::min<int64_t>(number_bytes, 16)) {
+    return InvalidArgument(kOp, ": the buffers must be aligned to ", number_bytes,
+                           " bytes, got addresses ", operand.untyped_data(), " and ",
+                           result.untyped_data());
+  }
+  *plan = forward ? PlanUpsampleNearestFwd(extents, element, alignment)
+                  : PlanUpsampleNearestBwd(extents, element, alignment);
+  if (plan->blocks > kMaxBlocks) {
+    return InvalidArgument(kOp, ": ", plan->blocks, " blocks are needed, at most ",
+                           kMaxBlocks, " can be launched");
+  }
+  return ffi::Error::Success();
+}
+
+template <Direction kDirection>
+ffi::Error RunOnHost(ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result,
+                     Integers axes, Integers scale) {
+  Plan plan{};
+  JAX_UPSAMPLE_RETURN_IF_ERROR(
+      PlanCall<kDirection>(operand, *result, axes, scale, &plan));
+  if (plan.items == 0) return ffi::Error::Success();
+  constexpr auto* kRun = kDirection == Direction::kForward ? &RunUpsampleNearestFwd
+                                                           : &RunUpsampleNearestBwd;
+  const int error = kRun(plan, operand.untyped_data(), result->untyped_data());
+  if (error != 0) return Internal(OpName(kDirection), ": no kernel for the plan");
+  return ffi::Error::Success();
+}
+
+#ifdef JAX_UPSAMPLE_WITH_CUDA
+template <Direction kDirection>
+ffi::Error RunOnCuda(CUstream_st* stream, ffi::AnyBuffer operand,
+                     ffi::Result<ffi::AnyBuffer> result, Integers axes,
+                     Integers scale) {
+  Plan plan{};
+  JAX_UPSAMPLE_RETURN_IF_ERROR(
+      PlanCall<kDirection>(operand, *result, axes, scale, &plan));
+  if (plan.items == 0) return ffi::Error::Success();
+  constexpr auto* kLaunch = kDirection == Direction::kForward
+                                ? &LaunchUpsampleNearestFwd
+                                : &LaunchUpsampleNearestBwd;
+  const int error =
+      kLaunch(plan, operand.untyped_data(), result->untyped_data(), stream);
+  if (error == kNoSuchKernel)
+    return Internal(OpName(kDirection), ": no kernel for the plan");
+  if (error != 0)
+    return Internal(OpName(kDirection), ": the launch failed: ", CudaErrorText(error));
+  return ffi::Error::Success();
+}
+#endif
+
+}  // namespace
+}  // namespace jax_upsample
+
+namespace ffi = xla::ffi;
+using jax_upsample::Direction;
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestFwdHostFfi,
+                              jax_upsample::RunOnHost<Direction::kForward>,
+                              ffi::Ffi::Bind()
+                                  .Arg<ffi::AnyBuffer>()  // small
+                                  .Ret<ffi::AnyBuffer>()  // large
+                                  .Attr<ffi::Span<const int64_t>>("axes")
+                                  .Attr<ffi::Span<const int64_t>>("scale"));
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestBwdHostFfi,
+                              jax_upsample::RunOnHost<Direction::kBackward>,
+                              ffi::Ffi::Bind()
+                                  .Arg<ffi::AnyBuffer>()  // large
+                                  .Ret<ffi::AnyBuffer>()  // small
+                                  .Attr<ffi::Span<const int64_t>>("axes")
+                                  .Attr<ffi::Span<const int64_t>>("scale"));
+
+#ifdef JAX_UPSAMPLE_WITH_CUDA
+// One launch on the given stream, no allocation and no synchronisation: XLA may
+// record the call into a CUDA graph.
+XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestFwdCudaFfi,
+                              jax_upsample::RunOnCuda<Direction::kForward>,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<CUstream_st*>>()
+                                  .Arg<ffi::AnyBuffer>()  // small
+                                  .Ret<ffi::AnyBuffer>()  // large
+                                  .Attr<ffi::Span<const int64_t>>("axes")
+                                  .Attr<ffi::Span<const int64_t>>("scale"),
+                              {ffi::Traits::kCmdBufferCompatible});
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestBwdCudaFfi,
+                              jax_upsample::RunOnCuda<Direction::kBackward>,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<CUstream_st*>>()
+                                  .Arg<ffi::AnyBuffer>()  // large
+                                  .Ret<ffi::AnyBuffer>()  // small
+                                  .Attr<ffi::Span<const int64_t>>("axes")
+                                  .Attr<ffi::Span<const int64_t>>("scale"),
+                              {ffi::Traits::kCmdBufferCompatible});
+#endif

@@ -1,0 +1,26 @@
+// The FFI handlers, one a direction and platform. Both platforms share the
+// target names, attributes and checks:
+//
+//   jax_upsample_nearest_fwd_v1   small -> large
+//   jax_upsample_nearest_bwd_v1   large -> small
+//   axes   i64[k]   strictly increasing, 0 to 3 of them
+//   scale  i64[k]   large.shape[axes[i]] == small.shape[axes[i]] * scale[i],
+//                   all other dimensions equal
+//
+// An axis of size 1 that grows to `scale` right after the axis it repeats is
+// the same memory as that axis growing `scale` times, so the interleaved form
+// [.., H, 1, W, 1, ..] -> [.., H, sh, W, sw, ..] is understood as it stands.
+
+#ifndef JAX_UPSAMPLE_UPSAMPLE_NEAREST_FFI_H_
+#define JAX_UPSAMPLE_UPSAMPLE_NEAREST_FFI_H_
+
+#include "xla/ffi/api/ffi.h"
+
+XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestFwdHostFfi);
+XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestBwdHostFfi);
+#ifdef JAX_UPSAMPLE_WITH_CUDA
+XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestFwdCudaFfi);
+XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestBwdCudaFfi);
+#endif
+
+#endif  // JAX_UPSAMPLE_UPSAMPLE_NEAREST_FFI_H_

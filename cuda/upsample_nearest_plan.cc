@@ -1,0 +1,166 @@
+#include <algorithm>
+
+#include "upsample_nearest.h"
+
+namespace jax_upsample {
+namespace {
+
+constexpr int kVectorBytes = 16;  // the widest single access of a GPU thread
+
+// Beyond this many source rows a thread would store too much by itself.
+constexpr int64_t kMaxRowsPerItem = 4;
+
+// A window that large is shared among threads, unless there are so many windows
+// that one thread each fills every GPU of today. A lane has a few loads, so
+// that they can all be on their way at once.
+constexpr int64_t kLargeWindow = 64;
+constexpr int64_t kManyItems = 1 << 17;
+constexpr int64_t kLoadsPerLane = 4;
+
+int64_t PowerOfTwoDivisor(int64_t n, int64_t at_most) {
+  int64_t divisor = at_most;
+  while (n % divisor != 0) divisor /= 2;
+  return divisor;
+}
+
+int PowerOfTwoAtMost(int64_t n, int at_most) {
+  int power = 1;
+  while (power < at_most && 2 * power <= n) power *= 2;
+  return power;
+}
+
+// The last axis' scale where kernels are compiled for it, else 0. It is never
+// 1: an axis that does not change merges with its neighbours.
+int ScaleConstant(int64_t scale) {
+  return 2 <= scale && scale <= 4 ? static_cast<int>(scale) : 0;
+}
+
+// Counts up to here are divided in 32 bits (host_device.h); the compile-time
+// forms exist for those only, and beyond it a general form takes one unit at a
+// time.
+constexpr int64_t kMax32BitCount = (int64_t{1} << 31) - 1;
+
+void Finish(Plan& plan, int64_t items_per_block) {
+  plan.blocks = (plan.items + items_per_block - 1) / items_per_block;
+}
+
+}  // namespace
+
+Extents MergeDimensions(const int64_t* dims, const int64_t* scales, int rank) {
+  Extents extents;
+  int scaled = 0;
+  for (int d = 0; d < rank; ++d) scaled += scales[d] != 1;
+  int axis = 3 - scaled;
+  int64_t run = 1;
+  for (int d = 0; d < rank; ++d) {
+    run *= dims[d];
+    if (scales[d] == 1) continue;
+    extents.size[axis] = run;
+    extents.scale[axis] = scales[d];
+    ++axis;
+    run = 1;
+  }
+  extents.inner = run;
+  return extents;
+}
+
+Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment) {
+  Plan plan{};
+  plan.direction = Direction::kForward;
+  plan.bytes_read = extents.SmallCount() * element.bytes;
+  plan.bytes_written = extents.LargeCount() * element.bytes;
+  plan.lanes = 1;
+
+  const int64_t inner_bytes = extents.inner * element.bytes;
+  plan.unit_bytes = static_cast<int>(
+      PowerOfTwoDivisor(inner_bytes, std::min<int64_t>(alignment, kVectorBytes)));
+  extents.inner = inner_bytes / plan.unit_bytes;
+  plan.extents = extents;
+
+  const int64_t row_units = extents.size[2] * extents.scale[2] * extents.inner;
+  const int64_t window_rows = extents.scale[0] * extents.scale[1];
+  plan.rows_per_item = static_cast<int>(std::min(window_rows, kMaxRowsPerItem));
+  const int64_t chunks = (window_rows + plan.rows_per_item - 1) / plan.rows_per_item;
+  const int64_t row_chunks = extents.size[0] * extents.size[1] * chunks;
+
+  const int vector = kVectorBytes / plan.unit_bytes;
+  const bool aligned = alignment % kVectorBytes == 0;
+  const bool rows_fit = aligned && row_units % vector == 0;
+  const int64_t count = extents.LargeCount();
+  plan.wide_index = std::max({rows_fit ? row_chunks * (row_units / vector) : count,
+                              row_units, window_rows}) > kMax32BitCount;
+  plan.stored = 1;
+  plan.items = row_chunks * row_units;
+  if (aligned && !plan.wide_index) {
+    plan.stored = vector;
+    plan.flat = !rows_fit;
+    plan.scale_constant = plan.flat ? 0 : ScaleConstant(extents.scale[2]);
+    plan.contiguous = !plan.flat && extents.inner == 1 && vector > 1;
+    plan.items =
+        plan.flat ? (count + vector - 1) / vector : row_chunks * (row_units / vector);
+  }
+  plan.loaded = plan.stored;
+  Finish(plan, kThreadsPerBlock);
+  return plan;
+}
+
+Plan PlanUpsampleNearestBwd(Extents extents, Element element, int64_t alignment) {
+  Plan plan{};
+  plan.direction = Direction::kBackward;
+  plan.bytes_read = extents.LargeCount() * element.bytes;
+  plan.bytes_written = extents.SmallCount() * element.bytes;
+  plan.rows_per_item = 1;
+  plan.format = element.format;
+  plan.unit_bytes = element.bytes / element.components;
+  extents.inner *= element.components;
+  plan.extents = extents;
+
+  const int64_t scale = extents.scale[2];
+  const int64_t window = extents.scale[0] * extents.scale[1] * scale;
+  const int64_t count = extents.SmallCount();
+  const int64_t row = extents.size[2] * extents.inner;
+  const int vector = kVectorBytes / plan.unit_bytes;
+  const bool aligned = alignment % kVectorBytes == 0;
+  const bool one_byte = plan.unit_bytes == 1;  // compiled for scales of run time only
+  const bool columns_adjacent = extents.inner == 1 && aligned;
+
+  plan.lanes = plan.loaded = plan.stored = 1;
+  plan.items = count;
+  plan.wide_index = std::max(count, window) > kMax32BitCount;
+  if (aligned && extents.inner % vector == 0) {
+    plan.loaded = plan.stored = vector;
+    plan.items = count / vector;
+    plan.wide_index = std::max(plan.items, window) > kMax32BitCount;
+  }
+  const bool share = window >= kLargeWindow && plan.items < kManyItems;
+  plan.scale_constant = one_byte || share || plan.wide_index ? 0 : ScaleConstant(scale);
+  if (plan.wide_index) {
+    plan.loaded = plan.stored = 1;
+    plan.items = count;
+  } else if (plan.scale_constant == 0) {
+    if (columns_adjacent && scale % vector == 0) plan.loaded = vector;
+  } else {
+    const bool square = extents.scale[0] == 1 && extents.scale[1] == scale;
+    plan.rows_constant = square ? plan.scale_constant : 0;
+    if (columns_adjacent && row % vector == 0) {
+      plan.contiguous = true;
+      plan.loaded = plan.stored = vector;
+      plan.items = count / vector;
+    } else if (columns_adjacent && vector % scale == 0) {
+      plan.contiguous = true;
+      plan.loaded = plan.scale_constant;
+    }
+  }
+  if (share) {
+    // Neighbouring threads read neighbouring memory: along the columns of a
+    // window where inner is 1, else along a few items side by side.
+    plan.lanes_adjacent = extents.inner == 1;
+    plan.lanes =
+        PowerOfTwoAtMost(window * plan.stored / plan.loaded / kLoadsPerLane,
+                         plan.lanes_adjacent ? kThreadsPerBlock : kThreadsPerBlock / 4);
+  }
+  Finish(plan, kThreadsPerBlock / plan.lanes);
+  return plan;
+}
+
+}  // namespace jax_upsample
