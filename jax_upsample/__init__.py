@@ -1,0 +1,8 @@
+"""Upsampling for JAX at memory speed."""
+
+from jax_upsample._upsample_nearest import upsample_nearest as upsample_nearest
+from jax_upsample._upsample_nearest import (
+    upsample_nearest_custom_vjp as upsample_nearest_custom_vjp,
+)
+
+__version__ = "0.1.0"
