@@ -1,0 +1,64 @@
+"""Shared by all tests: strict JAX settings, and the implementations under test."""
+
+import os
+
+import jax
+import pytest
+
+from jax_upsample import _ffi
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+IMPLEMENTATIONS = (None, "kernel", "xla")
+
+
+def platform() -> str:
+    """The lowering platform of the default backend: "cpu", "cuda", "tpu", .."""
+    backend = jax.default_backend()
+    return "cuda" if backend == "gpu" else backend
+
+
+def skip_or_fail(feature: str, reason: str) -> None:
+    """Skips for want of a feature, or fails where JAX_UPSAMPLE_REQUIRE names it.
+
+    Features are "kernel" (kernels for the default backend), "cuda" (the CUDA build) and
+    "h100" (compiling for an H100 without one): CI requires what it has, so that a
+    broken build cannot pass as a skip.
+    """
+    if feature in os.environ.get("JAX_UPSAMPLE_REQUIRE", "").split(","):
+        pytest.fail(f"JAX_UPSAMPLE_REQUIRE names {feature}, but {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def kernel() -> str:
+    """The value "kernel" of `implementation`, where this platform has kernels."""
+    if platform() not in _ffi.EXTENSION.platforms:
+        why = _ffi.EXTENSION.why_no_kernel(platform())
+        skip_or_fail("kernel", f"there are no kernels: {why}")
+    return "kernel"
+
+
+@pytest.fixture
+def cuda_kernels() -> None:
+    """The CUDA build, with or without a GPU."""
+    if "cuda" not in _ffi.EXTENSION.platforms:
+        why = _ffi.EXTENSION.why_no_kernel("cuda")
+        skip_or_fail("cuda", f"there are no CUDA kernels: {why}")
+
+
+@pytest.fixture(params=IMPLEMENTATIONS, ids=str)
+def implementation(request: pytest.FixtureRequest) -> str | None:
+    """Every implementation that this platform has."""
+    if request.param == "kernel":
+        return request.getfixturevalue("kernel")
+    return request.param
+
+
+def poison(shape: tuple[int, ...], dtype: object) -> None:
+    """Fills and frees memory of that size, so that what a kernel skips shows up."""
+    garbage = jax.numpy.full(shape, 113).astype(dtype)
+    jax.block_until_ready(garbage)
+    garbage.delete()

@@ -1,0 +1,121 @@
+"""Programs compiled for an H100 on a machine without one, and read.
+
+Needs jax-cuda13-plugin and jax-cuda13-pjrt of jaxlib's version, without their CUDA
+libraries (`pip install --no-deps`), and the environment
+
+    JAX_PLATFORMS= JAX_SKIP_CUDA_CONSTRAINTS_CHECK=1
+
+Nothing runs: the compiled program shows the calls, the copies and the temporaries.
+"""
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+from conftest import skip_or_fail
+
+from jax_upsample import upsample_nearest
+
+FWD, BWD = "jax_upsample_nearest_fwd_v1", "jax_upsample_nearest_bwd_v1"
+
+
+@pytest.fixture
+def h100(cuda_kernels):
+    """One H100, as something to compile for."""
+    if importlib.util.find_spec("jax_cuda13_plugin") is None:
+        skip_or_fail("h100", "jax-cuda13-plugin is not installed")
+    if os.environ.get("JAX_SKIP_CUDA_CONSTRAINTS_CHECK") != "1":
+        skip_or_fail("h100", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK=1 is not set")
+    from jax.experimental.topologies import get_topology_desc
+
+    target = (Path(__file__).parent / "h100.txtpb").read_text()
+    topology = get_topology_desc("h100", "cuda", target_config=target, topology="1x1x1")
+    return jax.sharding.SingleDeviceSharding(topology.devices[0])
+
+
+class Program:
+    """A function compiled for one GPU: its optimised HLO and its temporaries."""
+
+    def __init__(self, function, device, *shapes, dtype=jnp.bfloat16):
+        operands = [jax.ShapeDtypeStruct(s, dtype) for s in shapes]
+        jitted = jax.jit(function, in_shardings=device, out_shardings=device)
+        compiled = jitted.lower(*operands).compile()
+        self.text = compiled.as_text()
+        self.temporary_bytes = compiled.memory_analysis().temp_size_in_bytes
+
+    def calls(self):
+        return re.findall(r'custom_call_target="(jax_upsample\w+)"', self.text)
+
+    def count(self, *operations):
+        return sum(
+            len(re.findall(rf" {o}(?:-start)?\(", self.text)) for o in operations
+        )
+
+
+SHAPES = {(1, 2): (4, 32, 32, 64), (2, 3): (4, 64, 32, 32), (1, 2, 3): (2, 8, 8, 8, 64)}
+
+
+@pytest.mark.parametrize("axes", SHAPES.keys(), ids=["NHWC", "NCHW", "NDHWC"])
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32], ids=["bf16", "f32"])
+def test_program_is_the_call_alone(h100, axes, dtype):
+    """Forward and gradient: one call each, no copy, nothing between, no temporaries."""
+    x = SHAPES[axes]
+    y = tuple(2 * n if a in axes else n for a, n in enumerate(x))
+
+    def up(x):
+        return upsample_nearest(x, 2, axes=axes)
+
+    def down(g):
+        return jax.linear_transpose(up, jax.ShapeDtypeStruct(x, dtype))(g)[0]
+
+    for function, shape, target in ((up, x, FWD), (down, y, BWD)):
+        program = Program(function, h100, shape, dtype=dtype)
+        assert program.calls() == [target]
+        assert (
+            program.count("copy", "transpose", "fusion", "scatter", "gather", "sort")
+            == 0
+        )
+        assert program.temporary_bytes == 0
+
+
+def test_training_step_calls_each_direction_once(h100):
+    """conv -> upsample -> conv and its gradient: no scatter, no copy at the calls."""
+
+    def loss(x, kernel):
+        dims = ("NHWC", "HWIO", "NHWC")
+        x = jax.lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=dims
+        )
+        x = upsample_nearest(x, 2)
+        x = jax.lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=dims
+        )
+        return (x**2).mean(dtype=jnp.float32)
+
+    program = Program(
+        jax.grad(loss, argnums=(0, 1)), h100, (4, 32, 32, 64), (3, 3, 64, 64)
+    )
+    assert sorted(program.calls()) == [BWD, FWD]
+    assert program.count("scatter", "sort") == 0
+    # XLA transposes the convolution's kernel for itself, but no activation (batch 4).
+    assert not re.findall(r"\[4,[\d,]+\]\S* (?:transpose|copy)\(", program.text)
+
+
+def test_the_check_can_fail(h100):
+    """jax.image.resize's gradient has what the tests above look for."""
+
+    def resize(x):
+        return jax.image.resize(x, (4, 64, 64, 64), "nearest")
+
+    def down(g):
+        x_like = jax.ShapeDtypeStruct((4, 32, 32, 64), g.dtype)
+        return jax.linear_transpose(resize, x_like)(g)[0]
+
+    program = Program(down, h100, (4, 64, 64, 64))
+    assert program.calls() == []
+    assert "scatter" in program.text
+    assert program.temporary_bytes > 0
