@@ -3,7 +3,9 @@
 #ifndef JAX_UPSAMPLE_FFI_HELPERS_H_
 #define JAX_UPSAMPLE_FFI_HELPERS_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -75,6 +77,12 @@ inline constexpr Dtype kDtypes[] = {
     {"float8_e5m2fnuz", ffi::F8E5M2FNUZ, {1, Format::kFloat8E5M2Fnuz, 1}},
     {"float8_e8m0fnu", ffi::F8E8M0FNU, {1, Format::kNone, 1}},
 };
+
+template <typename Predicate>
+const Dtype* FindDtype(Predicate predicate) {
+  const Dtype* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes), predicate);
+  return dtype == std::end(kDtypes) ? nullptr : dtype;
+}
 
 }  // namespace jax_upsample
 

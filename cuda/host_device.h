@@ -125,6 +125,8 @@ class Divider<uint32_t> {
         static_cast<uint32_t>((power - divisor) * (uint64_t{1} << 32) / divisor + 1);
   }
 
+  JAX_UPSAMPLE_HOST_DEVICE uint32_t divisor() const { return divisor_; }
+
   JAX_UPSAMPLE_HOST_DEVICE uint32_t Divide(uint32_t n) const {
 #ifdef __CUDA_ARCH__
     const uint32_t high = __umulhi(n, magic_);
@@ -150,6 +152,8 @@ class Divider<uint64_t> {
  public:
   Divider() : Divider(1) {}
   explicit Divider(uint64_t divisor) : divisor_(divisor) {}
+
+  JAX_UPSAMPLE_HOST_DEVICE uint64_t divisor() const { return divisor_; }
 
   JAX_UPSAMPLE_HOST_DEVICE uint64_t Divide(uint64_t n) const { return n / divisor_; }
 

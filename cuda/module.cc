@@ -5,8 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,6 +15,7 @@
 
 namespace nb = nanobind;
 
+namespace jax_upsample {
 namespace {
 
 template <typename Handler>
@@ -47,29 +46,43 @@ nb::dict Registrations(const std::string& platform) {
 
 nb::tuple DtypeNames(bool with_sum) {
   nb::list names;
-  for (const jax_upsample::Dtype& dtype : jax_upsample::kDtypes) {
-    if (!with_sum || dtype.element.format != jax_upsample::Format::kNone)
-      names.append(dtype.name);
+  for (const Dtype& dtype : kDtypes) {
+    if (!with_sum || dtype.element.format != Format::kNone) names.append(dtype.name);
   }
   return nb::tuple(names);
 }
 
-nb::dict LaunchPlan(const std::string& direction, const std::string& dtype,
+nb::dict LaunchPlan(const std::string& direction, const std::string& dtype_name,
                     const std::vector<int64_t>& shape,
                     const std::vector<int64_t>& scales, int64_t alignment) {
-  const auto found = std::find_if(
-      std::begin(jax_upsample::kDtypes), std::end(jax_upsample::kDtypes),
-      [&](const jax_upsample::Dtype& candidate) { return candidate.name == dtype; });
-  if (found == std::end(jax_upsample::kDtypes))
-    throw nb::value_error(("no kernel for dtype " + dtype).c_str());
-  if (shape.size() != scales.size())
+  const bool forward = direction == "fwd";
+  if (!forward && direction != "bwd") throw nb::value_error("direction: fwd or bwd");
+  const Dtype* dtype =
+      FindDtype([&](const Dtype& candidate) { return candidate.name == dtype_name; });
+  if (dtype == nullptr || (!forward && dtype->element.format == Format::kNone)) {
+    throw nb::value_error(("no kernel for dtype " + dtype_name).c_str());
+  }
+  if (shape.size() != scales.size()) {
     throw nb::value_error("shape and scales must have one length");
-  const jax_upsample::Extents extents = jax_upsample::MergeDimensions(
-      shape.data(), scales.data(), static_cast<int>(shape.size()));
-  const jax_upsample::Plan plan =
-      direction == "fwd"
-          ? jax_upsample::PlanUpsampleNearestFwd(extents, found->element, alignment)
-          : jax_upsample::PlanUpsampleNearestBwd(extents, found->element, alignment);
+  }
+  if (alignment < 1 || alignment > 16 || (alignment & (alignment - 1)) != 0) {
+    throw nb::value_error("alignment: a power of two up to 16");
+  }
+  int64_t bytes = dtype->element.bytes;
+  int scaled = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    scaled += scales[d] != 1;
+    if (shape[d] < 1 || scales[d] < 1 || scaled > 3 ||
+        __builtin_mul_overflow(bytes, shape[d], &bytes) ||
+        __builtin_mul_overflow(bytes, scales[d], &bytes)) {
+      throw nb::value_error("shape and scales: positive, three scales above 1 at most");
+    }
+  }
+  const Extents extents =
+      MergeDimensions(shape.data(), scales.data(), static_cast<int>(shape.size()));
+  const Plan plan = forward
+                        ? PlanUpsampleNearestFwd(extents, dtype->element, alignment)
+                        : PlanUpsampleNearestBwd(extents, dtype->element, alignment);
   nb::dict fields;
   fields["unit_bytes"] = plan.unit_bytes;
   fields["loaded"] = plan.loaded;
@@ -84,13 +97,14 @@ nb::dict LaunchPlan(const std::string& direction, const std::string& dtype,
   fields["lanes_adjacent"] = plan.lanes_adjacent;
   fields["items"] = plan.items;
   fields["grid"] = plan.blocks;
-  fields["block"] = jax_upsample::kThreadsPerBlock;
+  fields["block"] = kThreadsPerBlock;
   fields["bytes_read"] = plan.bytes_read;
   fields["bytes_written"] = plan.bytes_written;
   return fields;
 }
 
 }  // namespace
+}  // namespace jax_upsample
 
 NB_MODULE(_kernels, module) {
   module.attr("FFI_API_VERSION") = nb::make_tuple(XLA_FFI_API_MAJOR, XLA_FFI_API_MINOR);
@@ -105,13 +119,13 @@ NB_MODULE(_kernels, module) {
 #else
   module.attr("CUDA_ARCHITECTURES") = nb::make_tuple();
 #endif
-  module.attr("FWD_DTYPES") = DtypeNames(/*with_sum=*/false);
-  module.attr("BWD_DTYPES") = DtypeNames(/*with_sum=*/true);
-  module.def("registrations", &Registrations, nb::arg("platform"),
+  module.attr("FWD_DTYPES") = jax_upsample::DtypeNames(/*with_sum=*/false);
+  module.attr("BWD_DTYPES") = jax_upsample::DtypeNames(/*with_sum=*/true);
+  module.def("registrations", &jax_upsample::Registrations, nb::arg("platform"),
              "FFI target name -> handler capsule, for 'cpu' or 'cuda'.");
-  module.def("launch_plan", &LaunchPlan, nb::arg("direction"), nb::arg("dtype"),
-             nb::arg("shape"), nb::arg("scales"), nb::arg("alignment") = 16,
-             "What the handler of `direction` ('fwd' or 'bwd') would launch. "
-             "`shape` is the small array's and\n"
-             "`scales` has one entry a dimension.");
+  module.def(
+      "launch_plan", &jax_upsample::LaunchPlan, nb::arg("direction"), nb::arg("dtype"),
+      nb::arg("shape"), nb::arg("scales"), nb::arg("alignment") = 16,
+      "What the handler of `direction` ('fwd' or 'bwd') would launch. `shape` is\n"
+      "the small array's, `scales` has one entry a dimension.");
 }

@@ -78,9 +78,9 @@ class UpsampleNearestBwd
 
   JAX_UPSAMPLE_HOST_DEVICE void operator()(Index item) const {
     const int64_t begin = this->WindowBegin(item, kLoads);
-    const int64_t step0 = this->rows_.large_rows1 * this->large_row_;
-    const int64_t rows0 = kRows != 0 ? 1 : this->rows_.scale0_count;
-    const int64_t rows1 = kRows != 0 ? kRows : this->rows_.scale1_count;
+    const int64_t step0 = this->rows_.step0() * this->large_row_;
+    const int64_t rows0 = kRows != 0 ? 1 : this->rows_.scale0();
+    const int64_t rows1 = kRows != 0 ? kRows : this->rows_.scale1();
     typename Base::Sums sums;
     for (int64_t k0 = 0; k0 < rows0; ++k0) {
       int64_t from = begin + k0 * step0;
@@ -137,7 +137,8 @@ class UpsampleNearestBwdLanes
       : Base(plan, large, small),
         columns_count_(plan.extents.scale[2] * kStored / kLoaded),
         columns_(static_cast<Index>(columns_count_)),
-        window_(this->rows_.window_rows * static_cast<Index>(columns_count_)) {}
+        window_(static_cast<Index>(plan.extents.scale[0] * plan.extents.scale[1] *
+                                   columns_count_)) {}
 
   JAX_UPSAMPLE_HOST_DEVICE typename Base::Sums Sum(Index item, Index lane,
                                                    Index lanes) const {
@@ -166,8 +167,9 @@ class UpsampleNearestBwdLanes
                                            typename Base::Sums& sums) {
     typename Base::Bits numbers[kLoaded];
     memcpy(numbers, &loaded, sizeof(numbers));
-    for (int k = 0; k < kLoaded; ++k)
+    for (int k = 0; k < kLoaded; ++k) {
       sums.of[k % kStored].Add(FormatT::Decode(numbers[k]));
+    }
   }
 
   int64_t columns_count_;  // of a window, in loads

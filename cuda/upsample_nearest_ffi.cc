@@ -1,6 +1,7 @@
 #include "upsample_nearest_ffi.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "ffi_helpers.h"
@@ -39,9 +40,10 @@ ffi::Error DecodeExtents(const char* op, Integers small, Integers large, Integer
       return InvalidArgument(op, ": axes must increase and lie in [0, ", rank,
                              "), got ", DimensionsText(axes), got());
     }
-    if (scale[i] < 1)
+    if (scale[i] < 1) {
       return InvalidArgument(op, ": scale must be positive, got ",
                              DimensionsText(scale), got());
+    }
     scales[axes[i]] = scale[i];
   }
   int64_t bytes = element_bytes;
@@ -56,7 +58,7 @@ ffi::Error DecodeExtents(const char* op, Integers small, Integers large, Integer
     overflow |= __builtin_mul_overflow(bytes, large[d], &bytes);
   }
   if (std::find(small.begin(), small.end(), 0) != small.end()) {
-    extents->size[0] = 0;
+    extents->size[0] = 0;  // nothing to do, whatever the other sizes multiply to
     return ffi::Error::Success();
   }
   if (overflow) {
@@ -77,20 +79,18 @@ template <Direction kDirection>
 ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes,
                     Integers scale, Plan* plan) {
   constexpr const char* kOp = OpName(kDirection);
-  const auto dtype = std::find_if(
-      std::begin(kDtypes), std::end(kDtypes),
-      [&](const Dtype& dtype) { return dtype.type == operand.element_type(); });
+  const int type = static_cast<int>(operand.element_type());
   if (operand.element_type() != result.element_type()) {
     return InvalidArgument(kOp, ": operand and result must have one dtype, got codes ",
-                           static_cast<int>(operand.element_type()), " and ",
-                           static_cast<int>(result.element_type()));
+                           type, " and ", static_cast<int>(result.element_type()));
   }
-  if (dtype == std::end(kDtypes) ||
-      (kDirection == Direction::kBackward && dtype->element.format == Format::kNone)) {
-    return InvalidArgument(kOp, ": no kernel for dtype ",
-                           dtype == std::end(kDtypes) ? "of code " : dtype->name,
-                           " (XLA code ", static_cast<int>(operand.element_type()),
-                           ")");
+  const Dtype* dtype = FindDtype(
+      [&](const Dtype& dtype) { return dtype.type == operand.element_type(); });
+  if (dtype == nullptr) {
+    return InvalidArgument(kOp, ": no kernel for the dtype of XLA's code ", type);
+  }
+  if (kDirection == Direction::kBackward && dtype->element.format == Format::kNone) {
+    return InvalidArgument(kOp, ": no kernel for dtype ", dtype->name);
   }
   const Element element = dtype->element;
   const bool forward = kDirection == Direction::kForward;
@@ -114,6 +114,16 @@ ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes
                            kMaxBlocks, " can be launched");
   }
   return ffi::Error::Success();
+}
+
+// The buffers and attributes of every handler (upsample_nearest_ffi.h).
+template <typename Context>
+auto Binding(Context context) {
+  return std::move(context)
+      .template Arg<ffi::AnyBuffer>()
+      .template Ret<ffi::AnyBuffer>()
+      .template Attr<Integers>("axes")
+      .template Attr<Integers>("scale");
 }
 
 template <Direction kDirection>
@@ -144,10 +154,12 @@ ffi::Error RunOnCuda(CUstream_st* stream, ffi::AnyBuffer operand,
                                 : &LaunchUpsampleNearestBwd;
   const int error =
       kLaunch(plan, operand.untyped_data(), result->untyped_data(), stream);
-  if (error == kNoSuchKernel)
+  if (error == kNoSuchKernel) {
     return Internal(OpName(kDirection), ": no kernel for the plan");
-  if (error != 0)
+  }
+  if (error != 0) {
     return Internal(OpName(kDirection), ": the launch failed: ", CudaErrorText(error));
+  }
   return ffi::Error::Success();
 }
 #endif
@@ -155,45 +167,29 @@ ffi::Error RunOnCuda(CUstream_st* stream, ffi::AnyBuffer operand,
 }  // namespace
 }  // namespace jax_upsample
 
-namespace ffi = xla::ffi;
+using jax_upsample::Binding;
 using jax_upsample::Direction;
+using jax_upsample::RunOnHost;
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestFwdHostFfi,
-                              jax_upsample::RunOnHost<Direction::kForward>,
-                              ffi::Ffi::Bind()
-                                  .Arg<ffi::AnyBuffer>()  // small
-                                  .Ret<ffi::AnyBuffer>()  // large
-                                  .Attr<ffi::Span<const int64_t>>("axes")
-                                  .Attr<ffi::Span<const int64_t>>("scale"));
-
+                              RunOnHost<Direction::kForward>,
+                              Binding(xla::ffi::Ffi::Bind()));
 XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestBwdHostFfi,
-                              jax_upsample::RunOnHost<Direction::kBackward>,
-                              ffi::Ffi::Bind()
-                                  .Arg<ffi::AnyBuffer>()  // large
-                                  .Ret<ffi::AnyBuffer>()  // small
-                                  .Attr<ffi::Span<const int64_t>>("axes")
-                                  .Attr<ffi::Span<const int64_t>>("scale"));
+                              RunOnHost<Direction::kBackward>,
+                              Binding(xla::ffi::Ffi::Bind()));
 
 #ifdef JAX_UPSAMPLE_WITH_CUDA
-// One launch on the given stream, no allocation and no synchronisation: XLA may
-// record the call into a CUDA graph.
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestFwdCudaFfi,
-                              jax_upsample::RunOnCuda<Direction::kForward>,
-                              ffi::Ffi::Bind()
-                                  .Ctx<ffi::PlatformStream<CUstream_st*>>()
-                                  .Arg<ffi::AnyBuffer>()  // small
-                                  .Ret<ffi::AnyBuffer>()  // large
-                                  .Attr<ffi::Span<const int64_t>>("axes")
-                                  .Attr<ffi::Span<const int64_t>>("scale"),
-                              {ffi::Traits::kCmdBufferCompatible});
+using jax_upsample::RunOnCuda;
+using CudaStream = xla::ffi::PlatformStream<CUstream_st*>;
 
+// One launch on the given stream, no allocation and no synchronisation: XLA may record
+// the call into a CUDA graph.
+XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestFwdCudaFfi,
+                              RunOnCuda<Direction::kForward>,
+                              Binding(xla::ffi::Ffi::Bind().Ctx<CudaStream>()),
+                              {xla::ffi::Traits::kCmdBufferCompatible});
 XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestBwdCudaFfi,
-                              jax_upsample::RunOnCuda<Direction::kBackward>,
-                              ffi::Ffi::Bind()
-                                  .Ctx<ffi::PlatformStream<CUstream_st*>>()
-                                  .Arg<ffi::AnyBuffer>()  // large
-                                  .Ret<ffi::AnyBuffer>()  // small
-                                  .Attr<ffi::Span<const int64_t>>("axes")
-                                  .Attr<ffi::Span<const int64_t>>("scale"),
-                              {ffi::Traits::kCmdBufferCompatible});
+                              RunOnCuda<Direction::kBackward>,
+                              Binding(xla::ffi::Ffi::Bind().Ctx<CudaStream>()),
+                              {xla::ffi::Traits::kCmdBufferCompatible});
 #endif

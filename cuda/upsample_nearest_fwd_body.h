@@ -33,10 +33,10 @@ class UpsampleNearestFwd {
         rows_per_item_(static_cast<Index>(plan.rows_per_item)),
         small_row_(plan.extents.size[2] * plan.extents.inner),
         large_row_(small_row_ * plan.extents.scale[2]),
-        chunks_((rows_.window_rows + rows_per_item_ - 1) / rows_per_item_),
+        window_rows_(static_cast<Index>(plan.extents.scale[0] * plan.extents.scale[1])),
+        chunks_((window_rows_ + rows_per_item_ - 1) / rows_per_item_),
         vectors_(static_cast<Index>(large_row_ / kUnits)),
         inner_(static_cast<Index>(plan.extents.inner)),
-        inner_count_(static_cast<Index>(plan.extents.inner)),
         scale_(static_cast<Index>(plan.extents.scale[2])) {}
 
   JAX_UPSAMPLE_HOST_DEVICE void operator()(Index item) const {
@@ -46,9 +46,8 @@ class UpsampleNearestFwd {
 
     const int64_t first_row = rows_.FirstLargeRow(row);
     const Index begin = chunk * rows_per_item_;
-    const Index end = begin + rows_per_item_ < rows_.window_rows
-                          ? begin + rows_per_item_
-                          : rows_.window_rows;
+    const Index end =
+        begin + rows_per_item_ < window_rows_ ? begin + rows_per_item_ : window_rows_;
     for (Index window_row = begin; window_row < end; ++window_row) {
       Source* to = large_ + (first_row + rows_.WindowRow(window_row)) * large_row_ +
                    static_cast<int64_t>(vector) * kUnits;
@@ -84,7 +83,7 @@ class UpsampleNearestFwd {
       return DivideByScale<kScale>(unit, scale_);
     } else {
       const auto [column, channel] = inner_.DivMod(unit);
-      return DivideByScale<kScale>(column, scale_) * inner_count_ + channel;
+      return DivideByScale<kScale>(column, scale_) * inner_.divisor() + channel;
     }
   }
 
@@ -94,10 +93,10 @@ class UpsampleNearestFwd {
   Index rows_per_item_;
   int64_t small_row_;  // both in units
   int64_t large_row_;
+  Index window_rows_;
   Divider<Index> chunks_;
   Divider<Index> vectors_;
   Divider<Index> inner_;
-  Index inner_count_;
   Divider<Index> scale_;
 };
 
@@ -118,9 +117,7 @@ class UpsampleNearestFwdFlat {
         count_(static_cast<Index>(plan.extents.LargeCount())),
         large_row_(static_cast<Index>(small_row_ * plan.extents.scale[2])),
         inner_(static_cast<Index>(plan.extents.inner)),
-        inner_count_(static_cast<Index>(plan.extents.inner)),
-        scale_(static_cast<Index>(plan.extents.scale[2])),
-        scale_count_(static_cast<Index>(plan.extents.scale[2])) {}
+        scale_(static_cast<Index>(plan.extents.scale[2])) {}
 
   JAX_UPSAMPLE_HOST_DEVICE void operator()(Index item) const {
     const Index first = item * kUnits;
@@ -128,16 +125,16 @@ class UpsampleNearestFwdFlat {
     auto [large_column, channel] = inner_.DivMod(unit);
     auto [column, repeat] = scale_.DivMod(large_column);
     const Source* row = small_ + rows_.SmallRow(large_row) * small_row_;
-    int64_t pixel = column * static_cast<int64_t>(inner_count_);
+    int64_t pixel = column * static_cast<int64_t>(inner_.divisor());
     Source units[kUnits];
     const Index end = count_ - first < kUnits ? count_ - first : kUnits;
     for (Index k = 0; k < kUnits; ++k) {
       if (k < end) units[k] = LoadShared(row + pixel + channel);
-      if (++channel < inner_count_) continue;
+      if (++channel < inner_.divisor()) continue;
       channel = 0;
-      if (++repeat < scale_count_) continue;
+      if (++repeat < scale_.divisor()) continue;
       repeat = 0;
-      pixel += inner_count_;
+      pixel += inner_.divisor();
       if (pixel < small_row_) continue;
       pixel = 0;
       if (k + 1 < end) row = small_ + rows_.SmallRow(++large_row) * small_row_;
@@ -161,9 +158,7 @@ class UpsampleNearestFwdFlat {
   Index count_;
   Divider<Index> large_row_;
   Divider<Index> inner_;
-  Index inner_count_;
   Divider<Index> scale_;
-  Index scale_count_;
 };
 
 }  // namespace jax_upsample

@@ -153,3 +153,23 @@ def test_dtypes_are_those_of_the_oracle():
     module = _ffi.EXTENSION.module
     assert set(module.FWD_DTYPES) == set(oracle.DTYPES)
     assert set(module.BWD_DTYPES) == set(oracle.FLOATS + oracle.COMPLEX)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("up", "float32", [2, 3], [1, 2]),
+        ("fwd", "int4", [2, 3], [1, 2]),
+        ("bwd", "int32", [2, 3], [1, 2]),
+        ("fwd", "float32", [2, 3], [2]),
+        ("fwd", "float32", [2, 0], [1, 2]),
+        ("fwd", "float32", [2, 3], [1, 0]),
+        ("fwd", "float32", [2] * 4, [2] * 4),
+        ("fwd", "float32", [2**40, 2**20], [2, 2]),
+        ("fwd", "float32", [2, 3], [1, 2], 0),
+        ("fwd", "float32", [2, 3], [1, 2], 12),
+    ],
+)
+def test_problems_that_have_no_plan(arguments):
+    with pytest.raises(ValueError, match=r"direction|dtype|shape|alignment"):
+        plan(*arguments)
