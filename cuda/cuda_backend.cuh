@@ -74,8 +74,7 @@ class CudaBackend {
   }
 
  private:
-  // cudaLaunchKernel returns this launch's own error, where cudaGetLastError
-  // after
+  // cudaLaunchKernel returns this launch's own error, where cudaGetLastError after
   // <<<>>> may return an earlier one.
   template <typename... Parameters, typename... Arguments>
   int Launch(void (*kernel)(Parameters...), const Plan& plan,

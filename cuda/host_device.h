@@ -17,8 +17,7 @@
 
 namespace jax_upsample {
 
-// ----------------------------------------------------------------- memory
-// units
+// ----------------------------------------------------------------------- memory units
 
 // Made of the widest words there are, so that the compiler takes a unit apart
 // in registers and not byte by byte.
@@ -97,8 +96,7 @@ JAX_UPSAMPLE_HOST_DEVICE void StoreOnce(Unit<kBytes>* to, const Unit<kBytes>& un
 #endif
 }
 
-// --------------------------------------------------------------- exact
-// division
+// --------------------------------------------------------------------- exact division
 
 template <typename Index>
 struct QuotientRemainder {

@@ -1,16 +1,16 @@
 // Nearest upsampling by integer scales, and its transpose.
 //
-// Every layout is one array equation. A run of dimensions that do not change
-// merges with the scaled dimension after it, so up to three scaled axes,
-// wherever they stand, become
+// Every layout is one array equation. A run of dimensions that do not change merges
+// with the scaled dimension after it, so up to three scaled axes, wherever they
+// stand, become
 //
-//   forward   large[n0, s0, n1, s1, n2, s2, inner] = small[n0, 1, n1, 1, n2, 1,
-//   inner] backward  small[n0, n1, n2, inner] = sum over s0, s1, s2 of
+//   forward   large[n0, s0, n1, s1, n2, s2, inner] = small[n0, 1, n1, 1, n2, 1, inner]
+//   backward  small[n0, n1, n2, inner] = sum over s0, s1, s2 of
 //             large[n0, s0, n1, s1, n2, s2, inner]
 //
 // with row-major memory on both sides. NCHW has inner = 1, NHWC has inner = C.
-// "small" is the operand of the forward and the result of the backward; "large"
-// is the other one.
+// "small" is the operand of the forward and the result of the backward, "large" the
+// other one.
 
 #ifndef JAX_UPSAMPLE_UPSAMPLE_NEAREST_H_
 #define JAX_UPSAMPLE_UPSAMPLE_NEAREST_H_
@@ -65,16 +65,12 @@ Extents MergeDimensions(const int64_t* dims, const int64_t* scales, int rank);
 constexpr int kThreadsPerBlock = 256;
 constexpr int64_t kMaxBlocks = 2147483647;  // CUDA's limit on gridDim.x
 
-// Which kernel runs and how wide, a pure function of the problem. One work item
-// is
-//  forward   `stored` units of `unit_bytes` of a row of the large array,
-//  gathered once
-//            and stored in up to `rows_per_item` rows; where `flat`, of the
-//            whole large array, its rows end to end, and stored once;
-//  backward  `stored` numbers of the small array, each the sum of its window,
-//  which
-//            `lanes` threads take in loads of `loaded` numbers and a fixed
-//            order.
+// Which kernel runs and how wide, a pure function of the problem. One work item is
+//  forward   `stored` units of `unit_bytes` of a row of the large array, gathered once
+//            and stored in up to `rows_per_item` rows; where `flat`, of the whole large
+//            array, its rows end to end, and stored once;
+//  backward  `stored` numbers of the small array, each the sum of its window, which
+//            `lanes` threads take in loads of `loaded` numbers and a fixed order.
 // Fields that say "constant" are template arguments of the kernel.
 struct Plan {
   Direction direction;

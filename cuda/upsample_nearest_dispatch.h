@@ -1,8 +1,6 @@
-// From a plan to the kernel body that it names, once for every backend. A
-// backend has
+// From a plan to the kernel body that it names, once for every backend. A backend has
 //   int ForEachItem(const Body&, const Plan&)   call body(item) for every item
-//   int SumItems(const Body&, const Plan&)      body.Sum over lanes, then
-//   body.Store
+//   int SumItems(const Body&, const Plan&)      body.Sum over lanes, then body.Store
 // and returns an error code, 0 if there is none.
 
 #ifndef JAX_UPSAMPLE_UPSAMPLE_NEAREST_DISPATCH_H_

@@ -102,7 +102,7 @@ ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes
   const int64_t alignment = Alignment(operand.untyped_data(), result.untyped_data());
   const int64_t number_bytes = element.bytes / element.components;
   if (operand.untyped_data() == nullptr || result.untyped_data() == nullptr ||
-      alignment < std::min<int64_t>(number_bytes, 16)) {
+      alignment < number_bytes) {
     return InvalidArgument(kOp, ": the buffers must be aligned to ", number_bytes,
                            " bytes, got addresses ", operand.untyped_data(), " and ",
                            result.untyped_data());

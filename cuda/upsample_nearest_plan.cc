@@ -40,6 +40,14 @@ int ScaleConstant(int64_t scale) {
 // time.
 constexpr int64_t kMax32BitCount = (int64_t{1} << 31) - 1;
 
+// Whether any count that a body divides is beyond 32 bits: `items`, the elements of a
+// window, and the rows of one step of the outermost axis (upsample_nearest_row_map.h).
+bool NeedsWideIndex(const Extents& extents, int64_t items) {
+  const int64_t window = extents.scale[0] * extents.scale[1] * extents.scale[2];
+  const int64_t step0 = extents.size[1] * extents.scale[1];
+  return std::max({items, window, step0}) > kMax32BitCount;
+}
+
 void Finish(Plan& plan, int64_t items_per_block) {
   plan.blocks = (plan.items + items_per_block - 1) / items_per_block;
 }
@@ -87,8 +95,8 @@ Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment)
   const bool aligned = alignment % kVectorBytes == 0;
   const bool rows_fit = aligned && row_units % vector == 0;
   const int64_t count = extents.LargeCount();
-  plan.wide_index = std::max({rows_fit ? row_chunks * (row_units / vector) : count,
-                              row_units, window_rows}) > kMax32BitCount;
+  const int64_t items = rows_fit ? row_chunks * (row_units / vector) : count;
+  plan.wide_index = NeedsWideIndex(extents, std::max(items, row_units));
   plan.stored = 1;
   plan.items = row_chunks * row_units;
   if (aligned && !plan.wide_index) {
@@ -126,12 +134,11 @@ Plan PlanUpsampleNearestBwd(Extents extents, Element element, int64_t alignment)
 
   plan.lanes = plan.loaded = plan.stored = 1;
   plan.items = count;
-  plan.wide_index = std::max(count, window) > kMax32BitCount;
   if (aligned && extents.inner % vector == 0) {
     plan.loaded = plan.stored = vector;
     plan.items = count / vector;
-    plan.wide_index = std::max(plan.items, window) > kMax32BitCount;
   }
+  plan.wide_index = NeedsWideIndex(extents, plan.items);
   const bool share = window >= kLargeWindow && plan.items < kManyItems;
   plan.scale_constant = one_byte || share || plan.wide_index ? 0 : ScaleConstant(scale);
   if (plan.wide_index) {
@@ -152,12 +159,13 @@ Plan PlanUpsampleNearestBwd(Extents extents, Element element, int64_t alignment)
     }
   }
   if (share) {
-    // Neighbouring threads read neighbouring memory: along the columns of a
-    // window where inner is 1, else along a few items side by side.
+    // Neighbouring threads read neighbouring memory: along the columns of a window
+    // where inner is 1, else along up to four items side by side.
     plan.lanes_adjacent = extents.inner == 1;
-    plan.lanes =
-        PowerOfTwoAtMost(window * plan.stored / plan.loaded / kLoadsPerLane,
-                         plan.lanes_adjacent ? kThreadsPerBlock : kThreadsPerBlock / 4);
+    const int beside =
+        plan.lanes_adjacent ? 1 : PowerOfTwoAtMost(extents.inner / plan.stored, 4);
+    plan.lanes = PowerOfTwoAtMost(window * plan.stored / plan.loaded / kLoadsPerLane,
+                                  kThreadsPerBlock / beside);
   }
   Finish(plan, kThreadsPerBlock / plan.lanes);
   return plan;

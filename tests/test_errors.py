@@ -79,6 +79,11 @@ BAD_ARGUMENTS = [
         ValueError,
         'implementation must be None, "kernel" or "xla", got \'Kernel\'',
     ),
+    (
+        {"implementation": np.array("xla")},
+        ValueError,
+        'implementation must be None, "kernel" or "xla", got array',
+    ),
     # size: a scale of the right type that no buffer can hold
     ({"scale": 2**40}, ValueError, "2^63 bytes"),
     ({"scale": 2**70}, ValueError, "2^63 bytes"),
@@ -138,7 +143,7 @@ def test_bad_argument_is_refused_before_anything_is_traced(
 @pytest.mark.parametrize("x", NO_ARRAYS, ids=repr)
 def test_x_that_is_no_array_is_refused(function, x):
     """Lists and Python scalars are not converted: the message says what came."""
-    message = f"booleans or keys, got {type(x).__name__}: {x!r}"
+    message = f"booleans or keys, got {type(x).__name__}"
     with pytest.raises(TypeError, match=begins_with(function, message)):
         function(x, axes=0)
 
@@ -152,15 +157,16 @@ def test_rank_0_array_is_refused(function, axes):
 
 
 @pytest.mark.parametrize("name", ["scale", "axes"])
+@pytest.mark.parametrize("wrap", [lambda v: v, lambda v: (v, 2)], ids=["bare", "tuple"])
 @pytest.mark.parametrize("value", [1, np.array([1, 2])], ids=["rank 0", "rank 1"])
-def test_traced_argument_is_refused(function, name, value):
+def test_traced_argument_is_refused(function, name, value, wrap):
     """Shapes depend on `scale` and `axes`, so the message asks for static values."""
     message = f"{name} must be static, got the traced JitTracer"
 
     @jax.jit
     def program(value):
         with pytest.raises(TypeError, match=begins_with(function, message)):
-            function(X, **{name: value})
+            function(X, **{name: wrap(value)})
         return value
 
     program(value)
@@ -265,3 +271,16 @@ def test_cotangent_of_no_multiple_is_refused(bind):
         ValueError, match=f"^upsample_nearest_bwd: {re.escape(message)}"
     ):
         bind(program)(np.zeros((2, 5), np.float32))
+
+
+@pytest.mark.parametrize("wrap", [list, np.array, jnp.array], ids=["list", "np", "jnp"])
+def test_sequences_of_integers_are_accepted(function, wrap):
+    """Lists and concrete arrays serve as well as tuples, also under a trace."""
+    scale, axes = wrap((2, 3)), wrap((1, 2))
+
+    @jax.jit
+    def program(x):
+        return function(x, scale, axes=axes)
+
+    assert program(X).shape == (2, 8, 15, 3)
+    assert function(X, range(2, 4), axes=range(1, 3)).shape == (2, 8, 15, 3)

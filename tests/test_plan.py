@@ -94,6 +94,8 @@ def test_backward_units(dtype, shape, scales, loaded, stored, scale, rows, conti
         ("float32", [2, 3, 1, 1], [1, 1, 17, 17], 1, 64, True),
         ("bfloat16", [2, 3, 1, 1], [1, 1, 16, 16], 8, 8, True),
         ("bfloat16", [2, 1, 1, 64], [1, 64, 64, 1], 8, 64, False),
+        ("bfloat16", [2, 1, 1, 16], [1, 64, 64, 1], 8, 128, False),
+        ("bfloat16", [2, 1, 1, 8], [1, 64, 64, 1], 8, 256, False),
         ("bfloat16", [2, 8, 8, 64], [1, 8, 8, 1], 8, 16, False),
         # Windows enough for every thread of a GPU are not shared.
         ("bfloat16", [64, 64, 64, 8], [1, 8, 8, 1], 8, 1, False),
@@ -141,6 +143,11 @@ def test_a_large_scale_is_spread_over_work_items():
         ("fwd", "uint8", [2**31, 3], [3, 1], True),
         ("fwd", "bfloat16", [1], [2**32], True),
         ("bwd", "bfloat16", [1], [2**32], True),
+        ("bwd", "bfloat16", [1, 8], [2**32, 1], True),
+        # 2^32 large rows, though every count of elements a kernel divides is less.
+        ("bwd", "bfloat16", [2**20, 1], [4096, 2], True),
+        ("bwd", "bfloat16", [2, 2**20 + 1, 1], [2, 4096, 2], True),
+        ("fwd", "uint8", [2**29, 8], [8, 2], True),
         ("bwd", "float8_e5m2", [2**31, 3], [2, 1], True),
     ],
 )
