@@ -86,6 +86,8 @@ CASES = (
     Case((16, 64, 64, 128), "NHWC", "bfloat16", 8),
     Case((16, 128, 1, 1), "NCHW", "float32", 512),
     Case((16, 1, 1, 2048), "NHWC", "bfloat16", 64),
+    Case((1, 1, 1, 64), "NHWC", "bfloat16", 512),
+    Case((1, 3, 1, 1), "NCHW", "float32", 512),
 )
 QUICK = (
     Case((1, 16, 16, 32), "NHWC", "float32"),
@@ -112,6 +114,7 @@ def forms(case: Case) -> dict[str, Function]:
         "repeat": repeat,
         "broadcast": ours("xla"),
         "kernel": ours("kernel"),
+        "default": ours(None),
     }
 
 
