@@ -50,6 +50,8 @@ def python(*arguments, path=None, **environment):
 @pytest.fixture
 def copy(tmp_path):
     """The folder of a copy of the package without its compiled module."""
+    if (PACKAGE.parent / "CMakeLists.txt").exists():
+        pytest.skip("an editable install is imported before any copy")
     ignored = shutil.ignore_patterns("_kernels*.so", "__pycache__")
     shutil.copytree(PACKAGE, tmp_path / "jax_upsample", ignore=ignored)
     return tmp_path
