@@ -9,7 +9,7 @@ from jax_upsample import upsample_nearest
 
 
 def test_tracing_is_not_slower_than_repeat():
-    """The traced call and its gradient, against two `jnp.repeat`; best of many."""
+    """Call and gradient against two `jnp.repeat`: CPU time, the best of many."""
     x = jnp.ones((2, 8, 8, 4))
 
     def repeat(x):
@@ -18,9 +18,9 @@ def test_tracing_is_not_slower_than_repeat():
     def best(function):
         times = []
         for _ in range(30):
-            start = time.perf_counter()
+            start = time.process_time()
             jax.make_jaxpr(jax.grad(lambda x: function(x).sum()))(x)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         return min(times)
 
     assert best(upsample_nearest) < best(repeat)
