@@ -5,7 +5,7 @@
 
 #include <cuda_runtime.h>
 
-#include "upsample_nearest.h"
+#include "launch.h"
 
 namespace jax_upsample {
 
@@ -57,13 +57,13 @@ class CudaBackend {
  public:
   explicit CudaBackend(cudaStream_t stream) : stream_(stream) {}
 
-  template <typename Body>
+  template <typename Body, typename Plan>
   int ForEachItem(const Body& body, const Plan& plan) const {
     const typename Body::IndexType items = plan.items;
     return Launch(&jax_upsample::ForEachItem<Body>, plan, body, items);
   }
 
-  template <typename Body>
+  template <typename Body, typename Plan>
   int SumItems(const Body& body, const Plan& plan) const {
     using Index = typename Body::IndexType;
     const Index items = plan.items, lanes = plan.lanes,
@@ -76,7 +76,7 @@ class CudaBackend {
  private:
   // cudaLaunchKernel returns this launch's own error, where cudaGetLastError after
   // <<<>>> may return an earlier one.
-  template <typename... Parameters, typename... Arguments>
+  template <typename Plan, typename... Parameters, typename... Arguments>
   int Launch(void (*kernel)(Parameters...), const Plan& plan,
              const Arguments&... arguments) const {
     void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "upsample_nearest.h"
+#include "launch.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace jax_upsample {
@@ -43,6 +43,8 @@ inline std::string DimensionsText(ffi::AnyBuffer::Dimensions dims) {
   text << ')';
   return text.str();
 }
+
+using Integers = ffi::Span<const int64_t>;
 
 struct Dtype {
   const char* name;  // as numpy and ml_dtypes say it
@@ -82,6 +84,57 @@ template <typename Predicate>
 const Dtype* FindDtype(Predicate predicate) {
   const Dtype* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes), predicate);
   return dtype == std::end(kDtypes) ? nullptr : dtype;
+}
+
+// The dtype of a call, checked; `with_sum` asks for one that the backward takes.
+inline ffi::Error DecodeDtype(const char* op, ffi::AnyBuffer operand,
+                              ffi::AnyBuffer result, bool with_sum,
+                              const Dtype** dtype) {
+  const int type = static_cast<int>(operand.element_type());
+  if (operand.element_type() != result.element_type()) {
+    return InvalidArgument(op, ": operand and result must have one dtype, got codes ",
+                           type, " and ", static_cast<int>(result.element_type()));
+  }
+  *dtype = FindDtype(
+      [&](const Dtype& dtype) { return dtype.type == operand.element_type(); });
+  if (*dtype == nullptr) {
+    return InvalidArgument(op, ": no kernel for the dtype of XLA's code ", type);
+  }
+  if (with_sum && (*dtype)->element.format == Format::kNone) {
+    return InvalidArgument(op, ": no kernel for dtype ", (*dtype)->name);
+  }
+  return ffi::Error::Success();
+}
+
+// The power of two up to 16 that divides both addresses, at least a number's size.
+inline ffi::Error DecodeAlignment(const char* op, Element element, const void* operand,
+                                  const void* result, int64_t* alignment) {
+  const uintptr_t both =
+      reinterpret_cast<uintptr_t>(operand) | reinterpret_cast<uintptr_t>(result) | 16;
+  *alignment = static_cast<int64_t>(both & (~both + 1));
+  const int64_t number_bytes = element.bytes / element.components;
+  if (operand == nullptr || result == nullptr || *alignment < number_bytes) {
+    return InvalidArgument(op, ": the buffers must be aligned to ", number_bytes,
+                           " bytes, got addresses ", operand, " and ", result);
+  }
+  return ffi::Error::Success();
+}
+
+inline ffi::Error CheckBlocks(const char* op, int64_t blocks) {
+  if (blocks <= kMaxBlocks) return ffi::Error::Success();
+  return InvalidArgument(op, ": ", blocks, " blocks are needed, at most ", kMaxBlocks,
+                         " can be launched");
+}
+
+// What became of a run or a launch.
+inline ffi::Error RunError(const char* op, int error) {
+  if (error == 0) return ffi::Error::Success();
+#ifdef JAX_UPSAMPLE_WITH_CUDA
+  if (error != kNoSuchKernel) {
+    return Internal(op, ": the launch failed: ", CudaErrorText(error));
+  }
+#endif
+  return Internal(op, ": no kernel for the plan");
 }
 
 }  // namespace jax_upsample

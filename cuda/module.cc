@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "ffi_helpers.h"
+#include "resize_nearest_ffi.h"
+#include "stream_probe_ffi.h"
 #include "upsample_nearest.h"
 #include "upsample_nearest_ffi.h"
 
@@ -32,6 +34,11 @@ nb::dict Registrations(const std::string& platform) {
         HandlerCapsule(JaxUpsampleNearestFwdHostFfi);
     targets["jax_upsample_nearest_bwd_v1"] =
         HandlerCapsule(JaxUpsampleNearestBwdHostFfi);
+    targets["jax_upsample_resize_nearest_fwd_v1"] =
+        HandlerCapsule(JaxResizeNearestFwdHostFfi);
+    targets["jax_upsample_resize_nearest_bwd_v1"] =
+        HandlerCapsule(JaxResizeNearestBwdHostFfi);
+    targets["jax_upsample_stream_probe_v1"] = HandlerCapsule(StreamProbeHostFfi);
   }
 #ifdef JAX_UPSAMPLE_WITH_CUDA
   if (platform == "cuda") {
@@ -39,6 +46,11 @@ nb::dict Registrations(const std::string& platform) {
         HandlerCapsule(JaxUpsampleNearestFwdCudaFfi);
     targets["jax_upsample_nearest_bwd_v1"] =
         HandlerCapsule(JaxUpsampleNearestBwdCudaFfi);
+    targets["jax_upsample_resize_nearest_fwd_v1"] =
+        HandlerCapsule(JaxResizeNearestFwdCudaFfi);
+    targets["jax_upsample_resize_nearest_bwd_v1"] =
+        HandlerCapsule(JaxResizeNearestBwdCudaFfi);
+    targets["jax_upsample_stream_probe_v1"] = HandlerCapsule(StreamProbeCudaFfi);
   }
 #endif
   return targets;

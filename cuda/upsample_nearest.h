@@ -17,36 +17,9 @@
 
 #include <cstdint>
 
-struct CUstream_st;  // what a cudaStream_t points to
+#include "launch.h"
 
 namespace jax_upsample {
-
-enum class Direction { kForward, kBackward };
-
-// The formats that the backward sums, in the order of number_formats.h.
-enum class Format {
-  kNone,
-  kFloat64,
-  kFloat32,
-  kFloat16,
-  kBFloat16,
-  kFloat8E3M4,
-  kFloat8E4M3,
-  kFloat8E5M2,
-  kFloat8E4M3Fn,
-  kFloat8E4M3Fnuz,
-  kFloat8E4M3B11Fnuz,
-  kFloat8E5M2Fnuz,
-};
-
-// What an array element is to the kernels: the forward copies `bytes` bytes,
-// the backward sums `components` numbers of `format` (two for a complex
-// number).
-struct Element {
-  int bytes;
-  Format format;
-  int components;
-};
 
 // The array equation above, in elements.
 struct Extents {
@@ -61,9 +34,6 @@ struct Extents {
 // Merges the small array's `rank` dimensions; scales[d] is 1 where d does not
 // change.
 Extents MergeDimensions(const int64_t* dims, const int64_t* scales, int rank);
-
-constexpr int kThreadsPerBlock = 256;
-constexpr int64_t kMaxBlocks = 2147483647;  // CUDA's limit on gridDim.x
 
 // Which kernel runs and how wide, a pure function of the problem. One work item is
 //  forward   `stored` units of `unit_bytes` of a row of the large array, gathered once
@@ -107,15 +77,6 @@ int LaunchUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
                              CUstream_st* stream);
 int LaunchUpsampleNearestBwd(const Plan& plan, const void* large, void* small,
                              CUstream_st* stream);
-
-// Of the CUDA build: a CUDA error in words, and the compute capabilities, times
-// 10, that the kernels are compiled for, 0 terminated.
-const char* CudaErrorText(int error);
-const int* CudaArchitectures();
-
-// A plan that names no kernel: cannot happen with a plan of the functions
-// above.
-constexpr int kNoSuchKernel = -1;
 
 }  // namespace jax_upsample
 

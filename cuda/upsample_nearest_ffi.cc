@@ -10,8 +10,6 @@
 namespace jax_upsample {
 namespace {
 
-using Integers = ffi::Span<const int64_t>;
-
 constexpr const char* OpName(Direction direction) {
   return direction == Direction::kForward ? "upsample_nearest_fwd"
                                           : "upsample_nearest_bwd";
@@ -68,30 +66,13 @@ ffi::Error DecodeExtents(const char* op, Integers small, Integers large, Integer
   return ffi::Error::Success();
 }
 
-// The power of two up to 16 that divides both addresses.
-int64_t Alignment(const void* a, const void* b) {
-  const uintptr_t both =
-      reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) | 16;
-  return static_cast<int64_t>(both & (~both + 1));
-}
-
 template <Direction kDirection>
 ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes,
                     Integers scale, Plan* plan) {
   constexpr const char* kOp = OpName(kDirection);
-  const int type = static_cast<int>(operand.element_type());
-  if (operand.element_type() != result.element_type()) {
-    return InvalidArgument(kOp, ": operand and result must have one dtype, got codes ",
-                           type, " and ", static_cast<int>(result.element_type()));
-  }
-  const Dtype* dtype = FindDtype(
-      [&](const Dtype& dtype) { return dtype.type == operand.element_type(); });
-  if (dtype == nullptr) {
-    return InvalidArgument(kOp, ": no kernel for the dtype of XLA's code ", type);
-  }
-  if (kDirection == Direction::kBackward && dtype->element.format == Format::kNone) {
-    return InvalidArgument(kOp, ": no kernel for dtype ", dtype->name);
-  }
+  const Dtype* dtype = nullptr;
+  JAX_UPSAMPLE_RETURN_IF_ERROR(
+      DecodeDtype(kOp, operand, result, kDirection == Direction::kBackward, &dtype));
   const Element element = dtype->element;
   const bool forward = kDirection == Direction::kForward;
   Extents extents;
@@ -99,21 +80,12 @@ ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes
       kOp, (forward ? operand : result).dimensions(),
       (forward ? result : operand).dimensions(), axes, scale, element.bytes, &extents));
   if (extents.SmallCount() == 0) return ffi::Error::Success();  // plan->items stays 0
-  const int64_t alignment = Alignment(operand.untyped_data(), result.untyped_data());
-  const int64_t number_bytes = element.bytes / element.components;
-  if (operand.untyped_data() == nullptr || result.untyped_data() == nullptr ||
-      alignment < number_bytes) {
-    return InvalidArgument(kOp, ": the buffers must be aligned to ", number_bytes,
-                           " bytes, got addresses ", operand.untyped_data(), " and ",
-                           result.untyped_data());
-  }
+  int64_t alignment;
+  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeAlignment(kOp, element, operand.untyped_data(),
+                                               result.untyped_data(), &alignment));
   *plan = forward ? PlanUpsampleNearestFwd(extents, element, alignment)
                   : PlanUpsampleNearestBwd(extents, element, alignment);
-  if (plan->blocks > kMaxBlocks) {
-    return InvalidArgument(kOp, ": ", plan->blocks, " blocks are needed, at most ",
-                           kMaxBlocks, " can be launched");
-  }
-  return ffi::Error::Success();
+  return CheckBlocks(kOp, plan->blocks);
 }
 
 // The buffers and attributes of every handler (upsample_nearest_ffi.h).
@@ -135,9 +107,8 @@ ffi::Error RunOnHost(ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result,
   if (plan.items == 0) return ffi::Error::Success();
   constexpr auto* kRun = kDirection == Direction::kForward ? &RunUpsampleNearestFwd
                                                            : &RunUpsampleNearestBwd;
-  const int error = kRun(plan, operand.untyped_data(), result->untyped_data());
-  if (error != 0) return Internal(OpName(kDirection), ": no kernel for the plan");
-  return ffi::Error::Success();
+  return RunError(OpName(kDirection),
+                  kRun(plan, operand.untyped_data(), result->untyped_data()));
 }
 
 #ifdef JAX_UPSAMPLE_WITH_CUDA
@@ -152,15 +123,8 @@ ffi::Error RunOnCuda(CUstream_st* stream, ffi::AnyBuffer operand,
   constexpr auto* kLaunch = kDirection == Direction::kForward
                                 ? &LaunchUpsampleNearestFwd
                                 : &LaunchUpsampleNearestBwd;
-  const int error =
-      kLaunch(plan, operand.untyped_data(), result->untyped_data(), stream);
-  if (error == kNoSuchKernel) {
-    return Internal(OpName(kDirection), ": no kernel for the plan");
-  }
-  if (error != 0) {
-    return Internal(OpName(kDirection), ": the launch failed: ", CudaErrorText(error));
-  }
-  return ffi::Error::Success();
+  return RunError(OpName(kDirection), kLaunch(plan, operand.untyped_data(),
+                                              result->untyped_data(), stream));
 }
 #endif
 

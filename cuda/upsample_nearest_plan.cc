@@ -5,8 +5,6 @@
 namespace jax_upsample {
 namespace {
 
-constexpr int kVectorBytes = 16;  // the widest single access of a GPU thread
-
 // Beyond this many source rows a thread would store too much by itself.
 constexpr int64_t kMaxRowsPerItem = 4;
 
@@ -16,12 +14,6 @@ constexpr int64_t kMaxRowsPerItem = 4;
 constexpr int64_t kLargeWindow = 64;
 constexpr int64_t kManyItems = 1 << 17;
 constexpr int64_t kLoadsPerLane = 4;
-
-int64_t PowerOfTwoDivisor(int64_t n, int64_t at_most) {
-  int64_t divisor = at_most;
-  while (n % divisor != 0) divisor /= 2;
-  return divisor;
-}
 
 int PowerOfTwoAtMost(int64_t n, int at_most) {
   int power = 1;
@@ -34,11 +26,6 @@ int PowerOfTwoAtMost(int64_t n, int at_most) {
 int ScaleConstant(int64_t scale) {
   return 2 <= scale && scale <= 4 ? static_cast<int>(scale) : 0;
 }
-
-// Counts up to here are divided in 32 bits (host_device.h); the compile-time
-// forms exist for those only, and beyond it a general form takes one unit at a
-// time.
-constexpr int64_t kMax32BitCount = (int64_t{1} << 31) - 1;
 
 // Whether any count that a body divides is beyond 32 bits: `items`, the elements of a
 // window, and the rows of one step of the outermost axis (upsample_nearest_row_map.h).
@@ -80,8 +67,8 @@ Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment)
   plan.lanes = 1;
 
   const int64_t inner_bytes = extents.inner * element.bytes;
-  plan.unit_bytes = static_cast<int>(
-      PowerOfTwoDivisor(inner_bytes, std::min<int64_t>(alignment, kVectorBytes)));
+  plan.unit_bytes =
+      PowerOfTwoDivisor(inner_bytes, std::min<int64_t>(alignment, kVectorBytes));
   extents.inner = inner_bytes / plan.unit_bytes;
   plan.extents = extents;
 

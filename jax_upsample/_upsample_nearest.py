@@ -1,29 +1,21 @@
-"""Nearest upsampling by integer scales: the function, its primitive pair, its rules.
+"""Nearest upsampling by integer scales: the function and its primitive pair.
 
-`upsample_nearest_fwd_p` repeats, `upsample_nearest_bwd_p` sums what was repeated. Each
-is linear and the other's transpose, so `deflinear2` makes every order of derivative,
-in both modes, out of the two.
+`upsample_nearest_fwd_p` repeats, `upsample_nearest_bwd_p` sums what was repeated.
 """
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir, xla
+from jax.interpreters import mlir
 
-from jax_upsample import _ffi
-
-Implementation = Literal["kernel", "xla"]
-
-_MAX_AXES = 3
-_MAX_BYTES = 2**63 - 1
+from jax_upsample import _arguments, _ffi, _linear_pair
+from jax_upsample._arguments import Implementation
 
 
 def upsample_nearest(
@@ -120,17 +112,10 @@ def _canonicalize(
     In the parameters axes increase and every scale is above 1, so that calls that do
     the same are the same.
     """
-    array = _array(function, x)
-    axes = _canonical_axes(function, axes, array.ndim)
+    array = _arguments.array(function, x)
+    axes = _arguments.canonical_axes(function, axes, array.ndim)
     scales = _canonical_scales(function, scale, len(axes))
-    named = isinstance(implementation, str) and implementation in ("kernel", "xla")
-    if implementation is not None and not named:
-        raise ValueError(
-            f'{function}: implementation must be None, "kernel" or "xla", '
-            f"got {implementation!r}"
-        )
-    if implementation == "kernel":
-        _check_kernel_exists(function, array.dtype)
+    _arguments.check_implementation(function, implementation, array.dtype)
     scaled = sorted((a, s) for a, s in zip(axes, scales, strict=True) if s != 1)
     _check_output_size(function, array, scaled)
     return array, {
@@ -140,69 +125,8 @@ def _canonicalize(
     }
 
 
-def _array(function: str, x: Any) -> jax.Array:
-    try:
-        if isinstance(x, bool | int | float | complex):
-            raise TypeError
-        if not hasattr(x, "__jax_array__"):
-            jax.typeof(x)  # lists and foreign arrays have no type in JAX
-        array = jnp.asarray(x)
-    except TypeError:
-        raise TypeError(
-            f"{function}: x must be an array of numbers, booleans or keys, got "
-            f"{type(x).__name__}" + (f" of {x.dtype}" if hasattr(x, "dtype") else "")
-        ) from None
-    if array.ndim == 0:
-        raise ValueError(f"{function}: x must have at least one axis, got rank 0")
-    return array
-
-
-def _integers(function: str, name: str, value: Any) -> tuple[int, ...] | int:
-    """`value` as one integer or several, all of them static."""
-    if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
-        value = np.asarray(value)  # iterating a jax.Array would trace
-    text = isinstance(value, str | bytes)
-    rank_0 = isinstance(value, np.ndarray) and value.ndim == 0
-    if isinstance(value, Sequence | np.ndarray) and not text and not rank_0:
-        return tuple(_integer(function, name, entry) for entry in value)
-    return _integer(function, name, value)
-
-
-def _integer(function: str, name: str, value: Any) -> int:
-    if isinstance(value, jax.core.Tracer):
-        raise TypeError(f"{function}: {name} must be static, got the traced {value}")
-    try:
-        if isinstance(value, bool | np.bool_):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{function}: {name} must hold integers, got {value!r}"
-        ) from None
-
-
-def _canonical_axes(function: str, value: Any, rank: int) -> tuple[int, ...]:
-    axes = _integers(function, "axes", value)
-    if isinstance(axes, int):
-        axes = (axes,)
-    if not 1 <= len(axes) <= _MAX_AXES:
-        raise ValueError(
-            f"{function}: axes must name 1 to {_MAX_AXES} axes, got {value!r}"
-        )
-    for axis in axes:
-        if not -rank <= axis < rank:
-            raise ValueError(
-                f"{function}: axes must lie in [{-rank}, {rank}) for an array of "
-                f"rank {rank}, got {value!r}"
-            )
-    axes = tuple(axis % rank for axis in axes)
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"{function}: axes must not repeat, got {value!r}")
-    return axes
-
-
 def _canonical_scales(function: str, value: Any, count: int) -> tuple[int, ...]:
-    scales = _integers(function, "scale", value)
+    scales = _arguments.integers(function, "scale", value)
     if isinstance(scales, int):
         scales = (scales,) * count
     if len(scales) != count:
@@ -215,19 +139,6 @@ def _canonical_scales(function: str, value: Any, count: int) -> tuple[int, ...]:
     return scales
 
 
-def _check_kernel_exists(function: str, dtype: Any) -> None:
-    extension = _ffi.EXTENSION
-    if not extension.platforms:
-        raise ValueError(
-            f'{function}: implementation="kernel" but there are no kernels: '
-            f"{extension.problem}"
-        )
-    if str(dtype) not in extension.dtypes("fwd"):
-        raise ValueError(
-            f'{function}: implementation="kernel" but no kernel takes dtype {dtype}'
-        )
-
-
 def _check_output_size(
     function: str, array: jax.Array, scaled: list[tuple[int, int]]
 ) -> None:
@@ -236,7 +147,7 @@ def _check_output_size(
     by_axis = dict(scaled)
     shape = [size * by_axis.get(axis, 1) for axis, size in enumerate(array.shape)]
     # No axis may be longer, not even beside one of size 0.
-    if max(math.prod(shape) * array.dtype.itemsize, *shape) > _MAX_BYTES:
+    if max(math.prod(shape) * array.dtype.itemsize, *shape) > _arguments.MAX_BYTES:
         raise ValueError(
             f"{function}: the output would have 2^63 bytes or more: x is "
             f"{array.dtype}{array.shape}, scale by axis is {by_axis}"
@@ -305,24 +216,9 @@ def _bwd_shape(
     return tuple(sizes)
 
 
-def _abstract_eval(
-    shape_rule: Callable[..., tuple[Any, ...]],
-    x: Any,
-    *,
-    axes: tuple[int, ...],
-    scale: tuple[int, ...],
-    implementation: str | None,
-) -> Any:
-    # `update` keeps what else is known of x: weak type, sharding, varying axes.
-    return x.update(shape=shape_rule(x.shape, axes, scale))
-
-
-def _lowering(
-    direction: str, lax_form: Callable[..., jax.Array], platform: str | None
-) -> Callable[..., Any]:
-    """The lowering rule for a platform; None is every one that has no kernels."""
+def _kernel(direction: str) -> Callable[..., Any]:
+    """The lowering rule that calls the target of a direction."""
     target = f"jax_upsample_nearest_{direction}_v1"
-    plain = mlir.lower_fun(lax_form, multiple_results=False)
 
     def rule(
         ctx: mlir.LoweringRuleContext,
@@ -330,50 +226,18 @@ def _lowering(
         *,
         axes: tuple[int, ...],
         scale: tuple[int, ...],
-        implementation: str | None,
     ) -> Any:
-        if _takes_kernel(direction, platform, implementation, ctx, axes, scale):
-            attributes = {
-                "axes": np.array(axes, np.int64),
-                "scale": np.array(scale, np.int64),
-            }
-            return jax.ffi.ffi_lowering(target)(ctx, x, **attributes)
-        return plain(ctx, x, axes=axes, scale=scale)
+        attributes = {
+            "axes": np.array(axes, np.int64),
+            "scale": np.array(scale, np.int64),
+        }
+        return jax.ffi.ffi_lowering(target)(ctx, x, **attributes)
 
     return rule
 
 
-def _takes_kernel(
-    direction: str,
-    platform: str | None,
-    implementation: str | None,
-    ctx: mlir.LoweringRuleContext,
-    axes: tuple[int, ...],
-    scale: tuple[int, ...],
-) -> bool:
-    """Whether a lowering takes the kernel or the plain form; nothing else decides."""
-    extension = _ffi.EXTENSION
-    forced = implementation == "kernel"
-    if not forced and (implementation == "xla" or platform != "cuda"):
-        return False
-    if platform not in extension.platforms:
-        if forced:
-            lacking = set(ctx.module_context.platforms) - extension.platforms
-            name = platform or ", ".join(sorted(lacking))
-            raise ValueError(
-                f'upsample_nearest: implementation="kernel" but there is no kernel for '
-                f"{name}: {extension.why_no_kernel(name)}"
-            )
-        _ffi.warn_no_cuda_kernel()
-        return False
-    aval: Any = ctx.avals_in[0]
-    if str(aval.dtype) not in extension.dtypes(direction):
-        return False
-    return forced or direction == "fwd" or not _is_large_window(ctx, axes, scale)
-
-
 def _is_large_window(
-    ctx: mlir.LoweringRuleContext, axes: tuple[int, ...], scale: tuple[int, ...]
+    ctx: mlir.LoweringRuleContext, *, axes: tuple[int, ...], scale: tuple[int, ...]
 ) -> bool:
     """Whether the backward kernel would share each window among threads of a block.
 
@@ -391,46 +255,10 @@ def _is_large_window(
     return plan["lanes"] > 1
 
 
-def _batch(
-    primitive: Primitive,
-    operands: tuple[jax.Array],
-    dims: tuple[int],
-    *,
-    axes: tuple[int, ...],
-    scale: tuple[int, ...],
-    implementation: str | None,
-) -> tuple[jax.Array, int]:
-    # The batch dimension stays where it is, also between two spatial axes.
-    (x,), (batch_dim,) = operands, dims
-    axes = tuple(axis + (axis >= batch_dim) for axis in axes)
-    y = primitive.bind(x, axes=axes, scale=scale, implementation=implementation)
-    return y, batch_dim
-
-
-def _define(
-    direction: str,
-    shape_rule: Callable[..., tuple[Any, ...]],
-    lax_form: Callable[..., jax.Array],
-) -> Primitive:
-    primitive = Primitive(f"upsample_nearest_{direction}")
-    primitive.def_impl(functools.partial(xla.apply_primitive, primitive))
-    primitive.def_abstract_eval(functools.partial(_abstract_eval, shape_rule))
-    batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
-    for platform in (None, "cpu", "cuda"):
-        rule = _lowering(direction, lax_form, platform)
-        mlir.register_lowering(primitive, rule, platform=platform)
-    return primitive
-
-
-upsample_nearest_fwd_p = _define("fwd", _fwd_shape, _fwd_lax)
-upsample_nearest_bwd_p = _define("bwd", _bwd_shape, _bwd_lax)
-ad.deflinear2(
-    upsample_nearest_fwd_p,
-    lambda ct, x, **params: [upsample_nearest_bwd_p.bind(ct, **params)],
-)
-ad.deflinear2(
-    upsample_nearest_bwd_p,
-    lambda ct, g, **params: [upsample_nearest_fwd_p.bind(ct, **params)],
+upsample_nearest_fwd_p, upsample_nearest_bwd_p = _linear_pair.define(
+    "upsample_nearest",
+    fwd=_linear_pair.Map(_fwd_shape, _fwd_lax, _kernel("fwd")),
+    bwd=_linear_pair.Map(_bwd_shape, _bwd_lax, _kernel("bwd"), _is_large_window),
 )
 
 

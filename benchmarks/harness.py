@@ -1,0 +1,304 @@
+"""What the benchmarks share: cases, clocks, checks, tables, the command line.
+
+Every JAX form is checked right before it is timed. On an NVIDIA GPU the figures are
+kernel times by CUPTI (PyTorch's by CUDA events), elsewhere wall times: medians, in
+microseconds. Reads and writes count once each in TB/s.
+
+The peer "probe" is the roofline: a kernel that reads the bytes of the operand and
+writes the bytes of the result, linearly and with nothing else to do
+(cuda/stream_probe.h). It runs in the same way as the rest: calls one after another on
+the same operand, which the L2 cache therefore holds, in part, if it is small.
+"""
+
+import argparse
+import dataclasses
+import datetime
+import importlib.util
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from tqdm import tqdm
+
+import jax_upsample
+
+Function = Callable[..., Any]
+Row = dict[str, Any]
+
+DIRECTIONS = ("forward", "backward")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """An array and its resizing; the layout names the axes, as in NCHW."""
+
+    shape: tuple[int, ...]
+    layout: str
+    dtype: str
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The spatial axes."""
+        return tuple(axis for axis, name in enumerate(self.layout) if name in "DHW")
+
+    @property
+    def resized(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        raise NotImplementedError
+
+    @property
+    def bytes(self) -> int:
+        """Both arrays once."""
+        elements = math.prod(self.shape) + math.prod(self.resized)
+        return elements * jnp.dtype(self.dtype).itemsize
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether there is a backward: integers have none."""
+        return jnp.issubdtype(jnp.dtype(self.dtype), jnp.inexact)
+
+    def __str__(self) -> str:
+        return f"{self.layout} {'x'.join(map(str, self.shape))} {self.dtype}"
+
+
+CaseT = TypeVar("CaseT", bound=Case)
+
+
+# Of a case: the forward of each JAX peer, by name. Each transposes into its backward.
+Forms = Callable[[CaseT], dict[str, Function]]
+
+
+# ------------------------------------------------------------------------------ clocks
+
+
+def kernel_times(
+    function: Function, operand: jax.Array, iterations: int
+) -> list[float]:
+    """Microseconds of GPU kernels in each of `iterations` calls."""
+    from jax.experimental.mosaic.gpu import profiler
+
+    _, milliseconds = profiler.measure(function, iterations=iterations)(operand)
+    return [1e3 * t for t in milliseconds or ()]
+
+
+def wall_times(function: Function, operand: jax.Array, iterations: int) -> list[float]:
+    """Microseconds from call to result."""
+    jax.block_until_ready(function(operand))
+    times = []
+    for _ in range(iterations):
+        start = time.perf_counter()
+        jax.block_until_ready(function(operand))
+        times.append(1e6 * (time.perf_counter() - start))
+    return times
+
+
+def event_times(function: Function, iterations: int) -> list[float]:
+    """Microseconds between CUDA events of PyTorch around each call."""
+    import torch
+
+    function()
+    times = []
+    for _ in range(iterations):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        function()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(1e3 * start.elapsed_time(end))
+    return times
+
+
+# ------------------------------------------------------------------------------- peers
+
+
+def random(shape: tuple[int, ...], dtype: str) -> jax.Array:
+    """Small integers: every sum of a window is exact in float32."""
+    integers = jax.random.randint(jax.random.key(0), shape, -3, 4)
+    return jax.block_until_ready(integers.astype(dtype))
+
+
+def probe(shape: tuple[int, ...], dtype: str) -> Function:
+    """Reads its operand and writes as many bytes as an array of `shape` has."""
+    result = jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))
+    return jax.jit(jax.ffi.ffi_call("jax_upsample_stream_probe_v1", result))
+
+
+def jax_rows(
+    case: CaseT, iterations: int, forms: Forms[CaseT], reference: str
+) -> Iterator[Row]:
+    """Checks and times each JAX peer and the probe, in both directions.
+
+    The form `reference` says what is right: itself forward, its transpose in float32,
+    rounded once, backward.
+    """
+    times = kernel_times if jax.default_backend() == "gpu" else wall_times
+    x = random(case.shape, case.dtype)
+    x_like = jax.ShapeDtypeStruct(case.shape, jnp.dtype(case.dtype))
+    right_form = forms(case)[reference]
+    y = jax.jit(right_form)(x)
+    if case.differentiable:
+        g = random(case.resized, case.dtype)
+        wide_like = jax.ShapeDtypeStruct(case.shape, jnp.float32)
+        wide = jax.linear_transpose(right_form, wide_like)
+        x_bar = jax.jit(lambda g: wide(g.astype(jnp.float32))[0].astype(case.dtype))(g)
+    for name, form in forms(case).items():
+        directions = {"forward": (jax.jit(form), x, y)}
+        if case.differentiable:
+            transpose = jax.linear_transpose(form, x_like)
+            down = jax.jit(lambda g, t=transpose: t(g)[0])
+            directions["backward"] = (down, g, x_bar)
+        for direction, (function, operand, expected) in directions.items():
+            result = function(operand)
+            same_type = (result.shape, result.dtype) == (expected.shape, expected.dtype)
+            right = same_type and bool((result == expected).all())
+            del result
+            row = {"peer": name, "direction": direction, "right": right}
+            yield row | {"us": times(function, operand, iterations)}
+    row = {"peer": "probe", "right": None}
+    us = times(probe(case.resized, case.dtype), x, iterations)
+    yield row | {"direction": "forward", "us": us}
+    if case.differentiable:
+        us = times(probe(case.shape, case.dtype), g, iterations)
+        yield row | {"direction": "backward", "us": us}
+
+
+def torch_rows(
+    case: CaseT, iterations: int, interpolate: Callable[[Any, CaseT], Any]
+) -> Iterator[Row]:
+    """Times PyTorch on the GPU, its channels-last format where the channels are last.
+
+    `interpolate(x, case)` takes x in PyTorch's order of axes, NC..., for any format.
+    """
+    import torch
+
+    order = [case.layout.index(name) for name in "NCDHW" if name in case.layout]
+    shape = tuple(case.shape[axis] for axis in order)
+    dtype = getattr(torch, case.dtype)
+    x = torch.randint(0, 4, shape, device="cuda", dtype=dtype)
+    if case.layout.endswith("C"):
+        two_d = len(shape) == 4
+        channels_last = torch.channels_last if two_d else torch.channels_last_3d
+        x = x.to(memory_format=channels_last)
+    x.requires_grad_(case.differentiable)
+    up = torch.no_grad()(lambda: interpolate(x, case))
+
+    def backward() -> Function:
+        y = interpolate(x, case)
+        g = torch.randn_like(y)
+        return lambda: torch.autograd.grad(y, x, g, retain_graph=True)
+
+    directions: dict[str, Callable[[], Function]] = {"forward": lambda: up}
+    if case.differentiable:
+        directions["backward"] = backward
+    for direction, make in directions.items():
+        row = {"peer": "torch", "direction": direction, "right": None}
+        try:
+            yield row | {"us": event_times(make(), iterations)}
+        except RuntimeError as error:  # its backward refuses 2^31 elements
+            yield row | {"us": [], "error": str(error).splitlines()[0]}
+    torch.cuda.empty_cache()
+
+
+# ------------------------------------------------------------------------------ report
+
+
+def machine() -> dict[str, str]:
+    """What the figures were taken on."""
+    device = jax.devices()[0]
+    return {
+        "device": device.device_kind,
+        "platform": device.client.platform_version.replace("\n", " "),
+        "jax": jax.__version__,
+        "jax_upsample": jax_upsample.__version__,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+
+
+def table(results: list[Row], direction: str) -> Iterator[str]:
+    """Markdown lines, a case a line; a wrong result is marked.
+
+    After the times: what the kernel moves, the part of the probe's speed that it has,
+    and how many times as fast as `jax.image.resize` it is.
+    """
+    results = [row for row in results if row["direction"] == direction]
+    peers = list(dict.fromkeys(row["peer"] for row in results))
+    ratios = ("kernel TB/s", "of probe", "vs resize")
+    yield f"| {direction}, us | " + " | ".join([*peers, *ratios]) + " |"
+    yield "| --- |" + " ---: |" * (len(peers) + len(ratios))
+    for case in dict.fromkeys(row["case"] for row in results):
+        rows = {row["peer"]: row for row in results if row["case"] == case}
+        cells = []
+        for peer in peers:
+            mark = " wrong" if rows[peer]["right"] is False else ""
+            us = rows[peer]["median_us"]
+            cells.append("refused" if us is None else f"{us:.1f}{mark}")
+        kernel = rows["kernel"]["median_us"]
+        cells += [
+            f"{rows['kernel']['bytes'] / kernel / 1e6:.2f}",
+            f"{rows['probe']['median_us'] / kernel:.0%}",
+            f"{rows['resize']['median_us'] / kernel:.2f}",
+        ]
+        yield f"| {case} | " + " | ".join(cells) + " |"
+
+
+def report(results: list[Row]) -> str:
+    """The machine and a table for each direction."""
+    clock = "kernel times" if jax.default_backend() == "gpu" else "wall times"
+    lines = [f"{name}: {value}  " for name, value in machine().items()]
+    for direction in DIRECTIONS:
+        lines += ["", f"{clock}, medians", "", *table(results, direction)]
+    return "\n".join(lines) + "\n"
+
+
+def run(
+    description: str,
+    cases: Sequence[CaseT],
+    quick: Sequence[CaseT],
+    forms: Forms[CaseT],
+    reference: str,
+    interpolate: Callable[[Any, CaseT], Any],
+) -> None:
+    """Runs the cases, prints the tables, writes them and the JSON.
+
+    Args:
+      description: what `--help` says.
+      cases: the cases.
+      quick: the cases of `--quick`.
+      forms: the JAX peers of a case, among them "kernel" and "resize".
+      reference: the one of them that the others must equal.
+      interpolate: the same in PyTorch; see `torch_rows`.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        "--output", type=Path, help="JSON file to write, the tables beside it in .md"
+    )
+    parser.add_argument("--quick", action="store_true", help="a few small cases")
+    parser.add_argument("--iterations", type=int, default=10)
+    arguments = parser.parse_args()
+    with_torch = (
+        jax.default_backend() == "gpu" and importlib.util.find_spec("torch") is not None
+    )
+    results: list[Row] = []
+    for case in tqdm(quick if arguments.quick else cases):
+        # The calls in flight keep their results: no more than 40 GB of them.
+        iterations = max(3, min(arguments.iterations, int(40e9 / case.bytes)))
+        rows = list(jax_rows(case, iterations, forms, reference))
+        if with_torch:
+            rows += torch_rows(case, iterations, interpolate)
+        for row in rows:
+            median = statistics.median(row["us"]) if row["us"] else None
+            results.append(
+                {"case": str(case), "bytes": case.bytes, "median_us": median} | row
+            )
+    print(report(results), end="")
+    if arguments.output:
+        arguments.output.write_text(
+            json.dumps({"machine": machine(), "results": results}, indent=1)
+        )
+        arguments.output.with_suffix(".md").write_text(report(results))

@@ -1,0 +1,11 @@
+#include "cuda_backend.cuh"
+#include "resize_nearest_dispatch.h"
+
+namespace jax_upsample {
+
+int LaunchResizeNearestFwd(const ResizePlan& plan, const void* source, void* target,
+                           CUstream_st* stream) {
+  return DispatchResizeNearestFwd(plan, source, target, CudaBackend(stream));
+}
+
+}  // namespace jax_upsample

@@ -1,0 +1,102 @@
+"""Checks of what users pass; every error names function, argument, got and wanted."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jax_upsample import _ffi
+
+Implementation = Literal["kernel", "xla"]
+
+MAX_AXES = 3  # that one kernel call changes
+MAX_BYTES = 2**63 - 1
+
+
+def array(function: str, x: Any) -> jax.Array:
+    try:
+        if isinstance(x, bool | int | float | complex):
+            raise TypeError
+        if not hasattr(x, "__jax_array__"):
+            jax.typeof(x)  # lists and foreign arrays have no type in JAX
+        result = jnp.asarray(x)
+    except TypeError:
+        raise TypeError(
+            f"{function}: x must be an array of numbers, booleans or keys, got "
+            f"{type(x).__name__}" + (f" of {x.dtype}" if hasattr(x, "dtype") else "")
+        ) from None
+    if result.ndim == 0:
+        raise ValueError(f"{function}: x must have at least one axis, got rank 0")
+    return result
+
+
+def integers(function: str, name: str, value: Any) -> tuple[int, ...] | int:
+    """`value` as one integer or several, all of them static."""
+    if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+        value = np.asarray(value)  # iterating a jax.Array would trace
+    text = isinstance(value, str | bytes)
+    rank_0 = isinstance(value, np.ndarray) and value.ndim == 0
+    if isinstance(value, Sequence | np.ndarray) and not text and not rank_0:
+        return tuple(integer(function, name, entry) for entry in value)
+    return integer(function, name, value)
+
+
+def integer(function: str, name: str, value: Any) -> int:
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(f"{function}: {name} must be static, got the traced {value}")
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{function}: {name} must hold integers, got {value!r}"
+        ) from None
+
+
+def canonical_axes(function: str, value: Any, rank: int) -> tuple[int, ...]:
+    axes = integers(function, "axes", value)
+    if isinstance(axes, int):
+        axes = (axes,)
+    if not 1 <= len(axes) <= MAX_AXES:
+        raise ValueError(
+            f"{function}: axes must name 1 to {MAX_AXES} axes, got {value!r}"
+        )
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise ValueError(
+                f"{function}: axes must lie in [{-rank}, {rank}) for an array of "
+                f"rank {rank}, got {value!r}"
+            )
+    axes = tuple(axis % rank for axis in axes)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{function}: axes must not repeat, got {value!r}")
+    return axes
+
+
+def check_implementation(function: str, implementation: Any, dtype: Any) -> None:
+    """Raises unless it is None or a form that exists for `dtype`."""
+    named = isinstance(implementation, str) and implementation in ("kernel", "xla")
+    if implementation is not None and not named:
+        raise ValueError(
+            f'{function}: implementation must be None, "kernel" or "xla", '
+            f"got {implementation!r}"
+        )
+    if implementation == "kernel":
+        _check_kernel_exists(function, dtype)
+
+
+def _check_kernel_exists(function: str, dtype: Any) -> None:
+    extension = _ffi.EXTENSION
+    if not extension.platforms:
+        raise ValueError(
+            f'{function}: implementation="kernel" but there are no kernels: '
+            f"{extension.problem}"
+        )
+    if str(dtype) not in extension.dtypes("fwd"):
+        raise ValueError(
+            f'{function}: implementation="kernel" but no kernel takes dtype {dtype}'
+        )

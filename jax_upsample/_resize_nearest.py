@@ -1,0 +1,370 @@
+"""Nearest neighbours at any sizes: the function and its primitive pair.
+
+`resize_nearest_fwd_p` copies by a table of indices, `resize_nearest_bwd_p` sums what
+was copied by the table of first outputs, so that it is the transpose under every rule.
+Both tables are of `_nearest_rules`; nothing here or in the kernels knows a rule.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.interpreters import mlir
+
+from jax_upsample import _arguments, _linear_pair, _nearest_rules
+from jax_upsample._arguments import Implementation
+from jax_upsample._nearest_rules import RULES, Rule, Scale
+from jax_upsample._upsample_nearest import upsample_nearest_fwd_p
+
+_MAX_TABLE = 2**31 - 1  # indices are int32
+
+
+def resize_nearest(
+    x: jax.typing.ArrayLike,
+    shape: Sequence[int] | None = None,
+    *,
+    scale: Scale | Sequence[Scale] | None = None,
+    axes: int | Sequence[int] = (1, 2),
+    rule: Rule = "jax",
+    implementation: Implementation | None = None,
+) -> jax.Array:
+    """Resizes `x` to any `shape`, up or down, each element a copy of its nearest.
+
+    Equals, bit for bit and for every dtype, ::
+
+        jax.image.resize(x, shape, "nearest")             # rule="jax", under jit
+
+    Rules say which input index `i`-th outputs copy, for an axis of size m that becomes
+    n; an axis that keeps its size is copied. For integer multiples all mean `i // k`,
+    and where they do (torch's rounding misses it for a few sizes) this is
+    `upsample_nearest`.
+
+    - `"jax"`: what the installed jax does under jit, rounding and all.
+    - `"half_pixel"`: floor((2 i + 1) m / 2 n) in integers, as Pillow; a coordinate that
+      is an integer exactly takes that integer.
+    - `"asymmetric"`: floor(i m / n) in integers; torch's `"nearest"` but for rounding.
+    - `"torch"`: torch's `mode="nearest"`, float32 rounding and all.
+    - `"torch_exact"`: torch's `mode="nearest-exact"`, likewise; TensorFlow 2.
+
+    With `shape`, the sizes say where an output lies in the input; with `scale`, the
+    factor does, and the output is floor(m scale) long.
+
+    It is linear in `x`. Its transpose, which the gradient runs, sums for each input the
+    cotangents of its copies, in a fixed order and without atomics: in float32 for
+    floats of 16 bits and less (rounded once), with compensation in float32 by the
+    kernels; zero where nothing was copied. Both have every derivative, in both modes,
+    and batch along any axis.
+
+    Args:
+      x: array of any dtype and of rank 1 or more.
+      shape: the shape of the result, one size for each axis of `x`, also for those that
+        do not change.
+      scale: instead of `shape`, one factor for all of `axes` or one for each. A float
+        gives floor(m * scale) in float64 and stands for the decimal that it prints as;
+        an int or a `fractions.Fraction` is exact (`Fraction(120, 88)` takes 88 to 120,
+        the float 120 / 88 to 119).
+      axes: of `scale`: the axes that it scales, negative ones counted from the end.
+      rule: one of those above.
+      implementation: `None` for the form that measured faster, `"kernel"` for the
+        custom call (CUDA, or the host build of the same kernels on CPUs), `"xla"` for
+        gathers of plain XLA. All give the same values.
+
+    Returns:
+      An array of the dtype of `x` and of that shape.
+
+    Raises:
+      TypeError: `x` is no array, `shape` or `axes` no integers, `scale` no numbers, or
+        neither or both of `shape` and `scale` are given.
+      ValueError: a `shape` of another length than the rank of `x`, negative, or not
+        empty for an empty `x`, a `scale` that is not positive and finite or not one for
+        each of `axes`, an unknown `rule` or `implementation`, `rule="jax"` with `scale`
+        (`jax.image.resize` knows no factors), or a result of 2^63 bytes or more.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from jax_upsample import resize_nearest
+      >>> resize_nearest(jnp.arange(4), (6,))
+      Array([0, 1, 1, 2, 3, 3], dtype=int32)
+      >>> resize_nearest(jnp.arange(4), (6,), rule="asymmetric")
+      Array([0, 0, 1, 2, 2, 3], dtype=int32)
+      >>> resize_nearest(jnp.arange(4), scale=1.6, axes=0, rule="asymmetric")
+      Array([0, 0, 1, 1, 2, 3], dtype=int32)
+    """
+    function = "resize_nearest"
+    array = _arguments.array(function, x)
+    if not isinstance(rule, str) or rule not in RULES:
+        raise ValueError(f"{function}: rule must be one of {RULES}, got {rule!r}")
+    _arguments.check_implementation(function, implementation, array.dtype)
+    if (shape is None) == (scale is None):
+        raise TypeError(
+            f"{function}: one of shape and scale must be given, "
+            f"got shape={shape!r}, scale={scale!r}"
+        )
+    scales: dict[int, Scale | None] = {}
+    if scale is None:
+        sizes = _canonical_shape(function, shape, array.ndim)
+    else:
+        scales = _canonical_scales(function, scale, axes, array.ndim, rule)
+        sizes = tuple(
+            size if scales.get(axis) is None else _scaled(function, size, scales[axis])
+            for axis, size in enumerate(array.shape)
+        )
+    _check_sizes(function, array, sizes)
+    changed = [a for a, n in enumerate(sizes) if n != array.shape[a]]
+    # A kernel call changes three axes; more are changed one after the other.
+    while changed:
+        group, changed = changed[-3:], changed[:-3]
+        array = _resize(array, group, sizes, scales, rule, implementation)
+    return array
+
+
+def _resize(
+    x: jax.Array,
+    axes: list[int],
+    sizes: tuple[Any, ...],
+    scales: dict[int, Scale | None],
+    rule: str,
+    implementation: str | None,
+) -> jax.Array:
+    maps = [(rule, x.shape[a], sizes[a], scales.get(a)) for a in axes]
+    factors = [_repeats(*of_axis) for of_axis in maps]
+    if all(factor is not None for factor in factors):
+        return upsample_nearest_fwd_p.bind(
+            x, axes=tuple(axes), scale=tuple(factors), implementation=implementation
+        )
+    return resize_nearest_fwd_p.bind(
+        x, axes=tuple(axes), maps=tuple(maps), implementation=implementation
+    )
+
+
+def _repeats(rule: str, in_size: Any, out_size: Any, scale: Scale | None) -> int | None:
+    """The k of a rule that is `i // k`, else None."""
+    if isinstance(in_size, int) and isinstance(out_size, int):
+        if in_size > 0 and _nearest_rules.is_repeat(rule, in_size, out_size, scale):
+            return out_size // in_size
+        return None
+    if rule not in ("half_pixel", "asymmetric") or isinstance(in_size, int):
+        return None  # rounding depends on the sizes, which are not known yet
+    factor, rest = divmod(out_size, in_size)
+    return factor if isinstance(factor, int) and rest == 0 else None
+
+
+# ------------------------------------------------------------------------- arguments
+
+
+def _canonical_shape(function: str, value: Any, rank: int) -> tuple[Any, ...]:
+    if not isinstance(value, Sequence | np.ndarray | jax.Array) or isinstance(
+        value, str | bytes
+    ):
+        raise TypeError(f"{function}: shape must be a sequence, got {value!r}")
+    if len(value) != rank:
+        raise ValueError(
+            f"{function}: shape must have one size for each of the {rank} axes of x, "
+            f"got {value!r}"
+        )
+    sizes = tuple(
+        size
+        if jax.export.is_symbolic_dim(size)
+        else _arguments.integer(function, "shape", size)
+        for size in value
+    )
+    if any(isinstance(size, int) and size < 0 for size in sizes):
+        raise ValueError(f"{function}: shape must not be negative, got {value!r}")
+    return sizes
+
+
+def _canonical_scales(
+    function: str, value: Any, axes: Any, rank: int, rule: str
+) -> dict[int, Scale | None]:
+    if rule == "jax":
+        raise ValueError(
+            f'{function}: rule="jax" has no scale, for jax.image.resize knows sizes '
+            f"only: give shape, or another rule with scale={value!r}"
+        )
+    axes = _arguments.canonical_axes(function, axes, rank)
+    several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+    values = tuple(value) if several else (value,) * len(axes)
+    if len(values) != len(axes):
+        raise ValueError(
+            f"{function}: scale must be one number or one for each of the {len(axes)} "
+            f"axes, got {value!r}"
+        )
+    return {a: _scale(function, v) for a, v in zip(axes, values, strict=True)}
+
+
+def _scale(function: str, value: Any) -> Scale:
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(f"{function}: scale must be static, got the traced {value}")
+    if isinstance(value, np.integer | np.floating):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+        raise TypeError(f"{function}: scale must hold numbers, got {value!r}")
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(
+            f"{function}: scale must be positive and finite, got {value!r}"
+        )
+    return value
+
+
+def _scaled(function: str, size: Any, scale: Any) -> int:
+    if not isinstance(size, int):
+        raise ValueError(
+            f"{function}: an axis of symbolic size {size} needs shape, got {scale=}"
+        )
+    return _nearest_rules.output_size(size, scale)
+
+
+def _check_sizes(function: str, x: jax.Array, sizes: tuple[Any, ...]) -> None:
+    for axis, (m, n) in enumerate(zip(x.shape, sizes, strict=True)):
+        if not (isinstance(m, int) and isinstance(n, int)):
+            continue  # symbolic: known when the exported program is called
+        if m == 0 and n > 0:
+            raise ValueError(
+                f"{function}: axis {axis} of x is empty and has no neighbours for "
+                f"{n} outputs: x has shape {x.shape}, wanted {sizes}"
+            )
+        if m != n and max(m, n) > _MAX_TABLE and n % max(m, 1) != 0:
+            raise ValueError(
+                f"{function}: axis {axis} may have up to 2^31 - 1 elements, "
+                f"got {m} -> {n}"
+            )
+    if all(isinstance(n, int) for n in sizes):
+        # No axis may be longer, not even beside one of size 0.
+        bytes_ = math.prod(sizes) * x.dtype.itemsize
+        if max(bytes_, *sizes) > _arguments.MAX_BYTES:
+            raise ValueError(
+                f"{function}: the output would have 2^63 bytes or more: x is "
+                f"{x.dtype}{x.shape}, wanted {sizes}"
+            )
+
+
+# ------------------------------------------------------------------------ tables
+
+# How one axis maps: rule, size of the source, size of the target, scale or None.
+AxisMap = tuple[str, Any, Any, Scale | None]
+
+
+def _table(direction: str, of_axis: AxisMap) -> Any:
+    """The table that a direction needs: a constant, or computed for symbolic sizes."""
+    _, m, n, _ = of_axis
+    known = isinstance(m, int) and isinstance(n, int)
+    if direction == "fwd":
+        if known:
+            return _nearest_rules.index_table(*of_axis)
+        return _nearest_rules.traced_index_table(*of_axis)
+    if known:
+        return _nearest_rules.first_output_table(*of_axis)
+    return _nearest_rules.traced_first_output_table(*of_axis)
+
+
+def _most_copies(of_axis: AxisMap) -> Any:
+    """How many outputs copy one input, at most."""
+    rule, m, n, _ = of_axis
+    if isinstance(m, int) and isinstance(n, int):
+        return int(np.diff(_table("bwd", of_axis)).max(initial=0))
+    # One more than ceil(n / m), for the rules that round.
+    return (n + m - 1) // m + (rule not in ("half_pixel", "asymmetric"))
+
+
+# ------------------------------------------------------------------------ plain forms
+
+
+def _fwd_lax(
+    x: jax.Array, *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
+) -> jax.Array:
+    """A gather an axis: XLA fuses them into one loop over the target."""
+    for axis, of_axis in zip(axes, maps, strict=True):
+        x = _take(x, _table("fwd", of_axis), axis)
+    return x
+
+
+def _bwd_lax(
+    g: jax.Array, *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
+) -> jax.Array:
+    """Gathers the copies of each source element, [.., m, copies, ..], and sums them.
+
+    No scatter: XLA fuses the gathers into the sum, one loop over the source in a fixed
+    order.
+    """
+    dtype = g.dtype
+    if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4:
+        g = g.astype(jnp.float32)
+    places = []
+    for axis, of_axis in reversed(list(zip(axes, maps, strict=True))):
+        _, m, n, _ = of_axis
+        if isinstance(n, int) and n == 0:
+            shape = list(g.shape)
+            shape[axis : axis + 1] = [m, 1]
+            g = jnp.zeros(shape, g.dtype)
+        else:
+            g = _copies(g, _table("bwd", of_axis), axis, _most_copies(of_axis))
+        places = [axis + 1] + [place + 1 for place in places]
+    return jnp.sum(g, axis=places, dtype=g.dtype).astype(dtype)
+
+
+def _copies(g: jax.Array, firsts: Any, axis: int, most: Any) -> jax.Array:
+    """[.., n, ..] to [.., m, most, ..]: the copies of each source, then zeros."""
+    firsts = jnp.asarray(firsts)
+    place = jnp.arange(most, dtype=jnp.int32)[None, :]
+    first, end = firsts[:-1, None], firsts[1:, None]
+    index = first + place
+    present = index < end
+    y = _take(g, jnp.where(present, index, 0), axis)
+    present = present.reshape(*present.shape, *(1,) * (g.ndim - axis - 1))
+    present = jnp.broadcast_to(present, y.shape)
+    return jnp.where(present, y, jnp.zeros((), y.dtype))
+
+
+def _take(x: jax.Array, indices: Any, axis: int) -> jax.Array:
+    at = (slice(None),) * axis + (jnp.asarray(indices),)
+    return x.at[at].get(mode="promise_in_bounds")
+
+
+# ------------------------------------------------------------------------- primitives
+
+
+def _fwd_shape(
+    shape: tuple[Any, ...], *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
+) -> tuple[Any, ...]:
+    sizes = list(shape)
+    for axis, (_, _, n, _) in zip(axes, maps, strict=True):
+        sizes[axis] = n
+    return tuple(sizes)
+
+
+def _bwd_shape(
+    shape: tuple[Any, ...], *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
+) -> tuple[Any, ...]:
+    sizes = list(shape)
+    for axis, (_, m, _, _) in zip(axes, maps, strict=True):
+        sizes[axis] = m
+    return tuple(sizes)
+
+
+def _kernel(direction: str, shape_rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The lowering rule that calls the target of a direction."""
+
+    def call(
+        x: jax.Array, *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
+    ) -> jax.Array:
+        result = jax.ShapeDtypeStruct(
+            shape_rule(x.shape, axes=axes, maps=maps), x.dtype
+        )
+        tables = [_table(direction, of_axis) for of_axis in maps]
+        target = f"jax_upsample_resize_nearest_{direction}_v1"
+        return jax.ffi.ffi_call(target, result)(
+            x, *tables, axes=np.array(axes, np.int64)
+        )
+
+    return mlir.lower_fun(call, multiple_results=False)
+
+
+resize_nearest_fwd_p, resize_nearest_bwd_p = _linear_pair.define(
+    "resize_nearest",
+    fwd=_linear_pair.Map(_fwd_shape, _fwd_lax, _kernel("fwd", _fwd_shape)),
+    bwd=_linear_pair.Map(_bwd_shape, _bwd_lax, _kernel("bwd", _bwd_shape)),
+)
