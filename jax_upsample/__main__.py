@@ -15,7 +15,7 @@ import numpy as np
 
 import jax_upsample
 from jax_upsample import _ffi
-from jax_upsample._upsample_nearest import Implementation
+from jax_upsample._arguments import Implementation
 
 
 def _version(package: str) -> str:

@@ -5,6 +5,7 @@ was copied by the table of first outputs, so that it is the transpose under ever
 Both tables are of `_nearest_rules`; nothing here or in the kernels knows a rule.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -13,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import export, lax
 from jax.interpreters import mlir
 
 from jax_upsample import _arguments, _linear_pair, _nearest_rules
@@ -21,6 +23,7 @@ from jax_upsample._nearest_rules import RULES, Rule, Scale
 from jax_upsample._upsample_nearest import upsample_nearest_fwd_p
 
 _MAX_TABLE = 2**31 - 1  # indices are int32
+_UNROLLED_COPIES = 8
 
 
 def resize_nearest(
@@ -166,11 +169,12 @@ def _canonical_shape(function: str, value: Any, rank: int) -> tuple[Any, ...]:
             f"{function}: shape must have one size for each of the {rank} axes of x, "
             f"got {value!r}"
         )
+    entries: Any = value
     sizes = tuple(
         size
-        if jax.export.is_symbolic_dim(size)
+        if export.is_symbolic_dim(size)
         else _arguments.integer(function, "shape", size)
-        for size in value
+        for size in entries
     )
     if any(isinstance(size, int) and size < 0 for size in sizes):
         raise ValueError(f"{function}: shape must not be negative, got {value!r}")
@@ -285,38 +289,42 @@ def _fwd_lax(
 def _bwd_lax(
     g: jax.Array, *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
 ) -> jax.Array:
-    """Gathers the copies of each source element, [.., m, copies, ..], and sums them.
+    """Gathers the copies of each source element and sums them, an axis at a time.
 
-    No scatter: XLA fuses the gathers into the sum, one loop over the source in a fixed
+    No scatter: XLA fuses the gathers into the sums, loops over the source in a fixed
     order.
     """
     dtype = g.dtype
     if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4:
         g = g.astype(jnp.float32)
-    places = []
-    for axis, of_axis in reversed(list(zip(axes, maps, strict=True))):
-        _, m, n, _ = of_axis
-        if isinstance(n, int) and n == 0:
-            shape = list(g.shape)
-            shape[axis : axis + 1] = [m, 1]
-            g = jnp.zeros(shape, g.dtype)
-        else:
-            g = _copies(g, _table("bwd", of_axis), axis, _most_copies(of_axis))
-        places = [axis + 1] + [place + 1 for place in places]
-    return jnp.sum(g, axis=places, dtype=g.dtype).astype(dtype)
+    for axis, of_axis in zip(axes, maps, strict=True):
+        g = _sum_copies(g, of_axis, axis)
+    return g.astype(dtype)
 
 
-def _copies(g: jax.Array, firsts: Any, axis: int, most: Any) -> jax.Array:
-    """[.., n, ..] to [.., m, most, ..]: the copies of each source, then zeros."""
-    firsts = jnp.asarray(firsts)
-    place = jnp.arange(most, dtype=jnp.int32)[None, :]
-    first, end = firsts[:-1, None], firsts[1:, None]
-    index = first + place
-    present = index < end
-    y = _take(g, jnp.where(present, index, 0), axis)
-    present = present.reshape(*present.shape, *(1,) * (g.ndim - axis - 1))
-    present = jnp.broadcast_to(present, y.shape)
-    return jnp.where(present, y, jnp.zeros((), y.dtype))
+def _sum_copies(g: jax.Array, of_axis: AxisMap, axis: int) -> jax.Array:
+    """[.., n, ..] to [.., m, ..]: the sums of what was copied from each of m."""
+    most = _most_copies(of_axis)
+    if isinstance(most, int) and most == 0:
+        _, m, _, _ = of_axis
+        return jnp.zeros((*g.shape[:axis], m, *g.shape[axis + 1 :]), g.dtype)
+    firsts = jnp.asarray(_table("bwd", of_axis))
+    first, end = firsts[:-1], firsts[1:]
+
+    def copies(index: jax.Array, end: jax.Array) -> jax.Array:
+        """The elements of `g` at these places of `axis`, zero from `end` on."""
+        present = index < end
+        taken = _take(g, jnp.where(present, index, 0), axis)
+        inner = (1,) * (g.ndim - axis - 1)
+        present = jnp.broadcast_to(present.reshape(*present.shape, *inner), taken.shape)
+        return jnp.where(present, taken, jnp.zeros((), g.dtype))
+
+    if isinstance(most, int) and most <= _UNROLLED_COPIES:
+        # XLA may store the array of all copies before it sums them; single terms fuse.
+        return functools.reduce(lax.add, (copies(first + k, end) for k in range(most)))
+    place = jnp.arange(most, dtype=jnp.int32)
+    terms = copies(first[:, None] + place, end[:, None])
+    return jnp.sum(terms, axis=axis + 1, dtype=g.dtype)
 
 
 def _take(x: jax.Array, indices: Any, axis: int) -> jax.Array:
@@ -356,9 +364,10 @@ def _kernel(direction: str, shape_rule: Callable[..., Any]) -> Callable[..., Any
         )
         tables = [_table(direction, of_axis) for of_axis in maps]
         target = f"jax_upsample_resize_nearest_{direction}_v1"
-        return jax.ffi.ffi_call(target, result)(
-            x, *tables, axes=np.array(axes, np.int64)
-        )
+        with jax.named_scope(f"resize_nearest_{direction}"):
+            return jax.ffi.ffi_call(target, result)(
+                x, *tables, axes=np.array(axes, np.int64)
+            )
 
     return mlir.lower_fun(call, multiple_results=False)
 

@@ -176,8 +176,8 @@ def test_a_float_is_not_the_fraction_that_equals_it() -> None:
 
 def torch_table(mode: str, m: int, n: int | None, scale: float | None) -> np.ndarray:
     torch = pytest.importorskip("torch")
-    # In this layout torch uses its formula: others divide otherwise on CPUs.
-    x = torch.arange(m, dtype=torch.float32).expand(1, 2, 2, m)
+    # This layout, of 4 channels or more, takes the formula: others differ on CPUs.
+    x = torch.arange(m, dtype=torch.float32).expand(1, 4, 2, m)
     y = torch.nn.functional.interpolate(
         x.contiguous(memory_format=torch.channels_last),
         size=None if n is None else (2, n),
