@@ -9,7 +9,7 @@ float32, and a float32 result is clamped to m - 1. Under every rule n = m is a c
   the two constants, floor(f32((i + 0.5) * f32(m * f32(1 / n)))); from 0.12.0.1 it does
   not, floor(f32(f32((i + 0.5) * m) * f32(1 / n))). 10 -> 25 tells them apart. Which it
   is is tried, once; if it is neither, jax itself makes each table.
-- "half_pixel": floor((i + 1/2) m / n), exactly: Pillow, and jax without its rounding.
+- "half_pixel": floor((i + 1/2) m / n), exactly: jax and Pillow without their rounding.
 - "asymmetric": floor(i m / n), exactly: torch "nearest" without its rounding.
 - "torch": floor(f32(i s)), s = f32(f32(m) / f32(n)). ATen/native/UpSample.h:
   nearest_neighbor_compute_source_index, compute_scales_value.
@@ -265,8 +265,9 @@ def traced_first_output_table(
     rule: str, in_size: Any, out_size: Any, scale: Scale | None = None
 ) -> jax.Array:
     """`first_output_table` of symbolic sizes."""
-    table = traced_index_table(rule, in_size, out_size, scale)
     inputs = jnp.arange(in_size + 1, dtype=jnp.int32)
+    table = traced_index_table(rule, in_size, out_size, scale)
+    table = jnp.append(table, inputs[-1:])  # JAX takes nothing from what may be empty
 
     # jnp.searchsorted compares all with all, or needs the size to know when to end.
     def bisect(_: Any, bounds: tuple[jax.Array, jax.Array]) -> Any:

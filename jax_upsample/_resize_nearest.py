@@ -47,8 +47,8 @@ def resize_nearest(
     `upsample_nearest`.
 
     - `"jax"`: what the installed jax does under jit, rounding and all.
-    - `"half_pixel"`: floor((2 i + 1) m / 2 n) in integers, as Pillow; a coordinate that
-      is an integer exactly takes that integer.
+    - `"half_pixel"`: floor((2 i + 1) m / 2 n) in integers; a coordinate that is an
+      integer exactly takes that integer. Pillow's, but for its rounding at such ties.
     - `"asymmetric"`: floor(i m / n) in integers; torch's `"nearest"` but for rounding.
     - `"torch"`: torch's `mode="nearest"`, float32 rounding and all.
     - `"torch_exact"`: torch's `mode="nearest-exact"`, likewise; TensorFlow 2.
@@ -281,9 +281,13 @@ def _fwd_lax(
     x: jax.Array, *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
 ) -> jax.Array:
     """A gather an axis: XLA fuses them into one loop over the target."""
+    dtype = x.dtype
+    if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 1:
+        # Some backends widen float8 in a loop, and NaNs do not come back as they were.
+        x = lax.bitcast_convert_type(x, jnp.uint8)
     for axis, of_axis in zip(axes, maps, strict=True):
         x = _take(x, _table("fwd", of_axis), axis)
-    return x
+    return x if x.dtype == dtype else lax.bitcast_convert_type(x, dtype)
 
 
 def _bwd_lax(
@@ -308,6 +312,12 @@ def _sum_copies(g: jax.Array, of_axis: AxisMap, axis: int) -> jax.Array:
     if isinstance(most, int) and most == 0:
         _, m, _, _ = of_axis
         return jnp.zeros((*g.shape[:axis], m, *g.shape[axis + 1 :]), g.dtype)
+    _, _, n, _ = of_axis
+    if not isinstance(n, int):
+        # It may be 0, and JAX takes nothing from what may be empty.
+        g = lax.pad(
+            g, jnp.zeros((), g.dtype), [(0, a == axis, 0) for a in range(g.ndim)]
+        )
     firsts = jnp.asarray(_table("bwd", of_axis))
     first, end = firsts[:-1], firsts[1:]
 
@@ -323,7 +333,7 @@ def _sum_copies(g: jax.Array, of_axis: AxisMap, axis: int) -> jax.Array:
         # XLA may store the array of all copies before it sums them; single terms fuse.
         return functools.reduce(lax.add, (copies(first + k, end) for k in range(most)))
     place = jnp.arange(most, dtype=jnp.int32)
-    terms = copies(first[:, None] + place, end[:, None])
+    terms = copies(first[:, None] + place[None, :], end[:, None])
     return jnp.sum(terms, axis=axis + 1, dtype=g.dtype)
 
 

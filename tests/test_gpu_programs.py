@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import pytest
 from conftest import skip_or_fail
 
-from jax_upsample import upsample_nearest
+from jax_upsample import resize_nearest, upsample_nearest
 
 FWD, BWD = "jax_upsample_nearest_fwd_v1", "jax_upsample_nearest_bwd_v1"
 
@@ -75,6 +75,31 @@ def test_program_is_the_call_alone(h100, axes, dtype):
     for function, shape, target in ((up, x, FWD), (down, y, BWD)):
         program = Program(function, h100, shape, dtype=dtype)
         assert program.calls() == [target]
+        assert (
+            program.count("copy", "transpose", "fusion", "scatter", "gather", "sort")
+            == 0
+        )
+        assert program.temporary_bytes == 0
+
+
+RESIZES = {"NHWC": ((4, 25, 25, 64), (4, 38, 38, 64))}
+RESIZES["NCHW"] = ((4, 64, 25, 25), (4, 64, 38, 38))
+
+
+@pytest.mark.parametrize(("x", "y"), RESIZES.values(), ids=RESIZES.keys())
+@pytest.mark.parametrize("rule", ["jax", "half_pixel"])
+def test_resize_is_the_call_alone(h100, x, y, rule):
+    """25 -> 38: the tables are constants, so that nothing runs but the call."""
+
+    def resize(x):
+        return resize_nearest(x, y, rule=rule)
+
+    def down(g):
+        return jax.linear_transpose(resize, jax.ShapeDtypeStruct(x, g.dtype))(g)[0]
+
+    for function, shape, direction in ((resize, x, "fwd"), (down, y, "bwd")):
+        program = Program(function, h100, shape)
+        assert program.calls() == [f"jax_upsample_resize_nearest_{direction}_v1"]
         assert (
             program.count("copy", "transpose", "fusion", "scatter", "gather", "sort")
             == 0

@@ -372,6 +372,32 @@ def test_jax_is_asked_anywhere(enter: Any) -> None:
 
 
 @pytest.mark.usefixtures("no_caches")
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        *(("jax_disable_jit", True), ("jax_transfer_guard", "disallow")),
+        *(("jax_enable_x64", False), ("jax_check_tracer_leaks", True)),
+    ],
+)
+def test_jax_is_asked_under_any_setting(setting: str, value: Any) -> None:
+    (expected,) = jax_tables([(10, 25)])
+    before = getattr(jax.config, setting)
+    jax.config.update(setting, value)
+    try:
+        table = index_table("jax", 10, 25)
+    finally:
+        jax.config.update(setting, before)
+    np.testing.assert_array_equal(table, expected)
+
+
+@pytest.mark.usefixtures("no_caches")
+def test_jax_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    index_table("jax", 10, 25)
+    monkeypatch.delattr(jax.image, "resize")
+    assert index_table("jax", 2, 3).tolist() == [0, 1, 1]
+
+
+@pytest.mark.usefixtures("no_caches")
 @pytest.mark.parametrize("inside_jit", [False, True])
 def test_jax_of_no_known_formula(
     inside_jit: bool, monkeypatch: pytest.MonkeyPatch
