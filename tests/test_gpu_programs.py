@@ -92,7 +92,7 @@ def test_resize_is_the_call_alone(h100, x, y, rule):
     """25 -> 38: the tables are constants, so that nothing runs but the call."""
 
     def resize(x):
-        return resize_nearest(x, y, rule=rule)
+        return resize_nearest(x, y, rule=rule, implementation="kernel")
 
     def down(g):
         return jax.linear_transpose(resize, jax.ShapeDtypeStruct(x, g.dtype))(g)[0]
@@ -128,6 +128,21 @@ def test_training_step_calls_each_direction_once(h100):
     assert program.count("scatter", "sort") == 0
     # XLA transposes the convolution's kernel for itself, but no activation (batch 4).
     assert not re.findall(r"\[4,[\d,]+\]\S* (?:transpose|copy)\(", program.text)
+
+
+@pytest.mark.parametrize(("x", "y"), RESIZES.values(), ids=RESIZES.keys())
+def test_resize_by_default_is_one_fusion(h100, x, y):
+    """Until the kernels are measured: plain XLA, its gradient without a scatter."""
+
+    def down(g):
+        x_like = jax.ShapeDtypeStruct(x, g.dtype)
+        return jax.linear_transpose(lambda x: resize_nearest(x, y), x_like)(g)[0]
+
+    for function, shape in ((lambda x: resize_nearest(x, y), x), (down, y)):
+        program = Program(function, h100, shape)
+        assert program.calls() == []
+        assert program.count("scatter", "sort") == 0
+        assert program.temporary_bytes == 0
 
 
 def test_the_check_can_fail(h100):
