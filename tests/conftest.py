@@ -23,8 +23,8 @@ def platform() -> str:
 def skip_or_fail(feature: str, reason: str) -> None:
     """Skips for want of a feature, or fails where JAX_UPSAMPLE_REQUIRE names it.
 
-    Features are "kernel" (kernels for the default backend), "cuda" (the CUDA build) and
-    "h100" (compiling for an H100 without one): CI requires what it has, so that a
+    Features are "kernel" (kernels for the default backend), "cuda" (the CUDA build),
+    "h100" (compiling for an H100 without one) and "torch": CI requires what it has, so that a
     broken build cannot pass as a skip.
     """
     if feature in os.environ.get("JAX_UPSAMPLE_REQUIRE", "").split(","):
