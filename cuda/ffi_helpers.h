@@ -45,6 +45,7 @@ inline std::string DimensionsText(ffi::AnyBuffer::Dimensions dims) {
 }
 
 using Integers = ffi::Span<const int64_t>;
+using CudaStream = ffi::PlatformStream<CUstream_st*>;
 
 struct Dtype {
   const char* name;  // as numpy and ml_dtypes say it

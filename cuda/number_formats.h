@@ -202,6 +202,28 @@ using Float8E4M3Fnuz = SmallFloat<4, 3, 8, Specials::kFnuz>;
 using Float8E4M3B11Fnuz = SmallFloat<4, 3, 11, Specials::kFnuz>;
 using Float8E5M2Fnuz = SmallFloat<5, 2, 16, Specials::kFnuz>;
 
+// ------------------------------------------------------------------- sums side by side
+
+// kCount sums of neighbours, and the unit of memory that they are rounded to.
+template <typename FormatT, int kCount>
+struct Sums {
+  using Bits = typename FormatT::Bits;
+  using Stored = Unit<static_cast<int>(sizeof(Bits)) * kCount>;
+
+  typename FormatT::Sum of[kCount];
+
+  JAX_UPSAMPLE_HOST_DEVICE void Add(const Sums& other) {
+    for (int k = 0; k < kCount; ++k) of[k].Add(other.of[k]);
+  }
+  JAX_UPSAMPLE_HOST_DEVICE Stored Encode() const {
+    Bits encoded[kCount];
+    for (int k = 0; k < kCount; ++k) encoded[k] = FormatT::Encode(of[k].Total());
+    Stored stored;
+    memcpy(&stored, encoded, sizeof(stored));
+    return stored;
+  }
+};
+
 }  // namespace jax_upsample
 
 #endif  // JAX_UPSAMPLE_NUMBER_FORMATS_H_

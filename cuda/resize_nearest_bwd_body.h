@@ -18,7 +18,8 @@ class ResizeNearestBwd {
  public:
   using IndexType = Index;
   using Bits = typename FormatT::Bits;
-  using Vector = Unit<static_cast<int>(sizeof(Bits)) * kStored>;
+  using Sums = jax_upsample::Sums<FormatT, kStored>;
+  using Vector = typename Sums::Stored;
 
   ResizeNearestBwd(const ResizePlan& plan, const void* target, void* source)
       : target_(static_cast<const Vector*>(target)),
@@ -66,12 +67,12 @@ class ResizeNearestBwd {
             }
           }
           for (int r = 0; r < kRows; ++r) {
-            for (int k = 0; k < kColumns; ++k) of_row[r].Add(loaded[r][k]);
+            for (int k = 0; k < kColumns; ++k) Add(loaded[r][k], of_row[r]);
           }
         }
         for (int r = 0; r < kRows; ++r) {
           while (j + r >= row_end && row + 1 < at.end1) {
-            Store(to, sums);
+            StoreOnce(to, sums.Encode());
             sums = Sums();
             to += source_step;
             ++row;
@@ -82,7 +83,7 @@ class ResizeNearestBwd {
       }
     }
     for (; row < at.end1; ++row, to += source_step) {
-      Store(to, sums);
+      StoreOnce(to, sums.Encode());
       sums = Sums();
     }
   }
@@ -92,24 +93,10 @@ class ResizeNearestBwd {
   static constexpr int kRows = kStored == 1 ? 4 : 2;
   static constexpr int kColumns = 2;
 
-  struct Sums {
-    typename FormatT::Sum of[kStored];
-    JAX_UPSAMPLE_HOST_DEVICE void Add(const Sums& other) {
-      for (int k = 0; k < kStored; ++k) of[k].Add(other.of[k]);
-    }
-    JAX_UPSAMPLE_HOST_DEVICE void Add(const Vector& vector) {
-      Bits numbers[kStored];
-      memcpy(numbers, &vector, sizeof(numbers));
-      for (int k = 0; k < kStored; ++k) of[k].Add(FormatT::Decode(numbers[k]));
-    }
-  };
-
-  JAX_UPSAMPLE_HOST_DEVICE static void Store(Vector* to, const Sums& sums) {
-    Bits encoded[kStored];
-    for (int k = 0; k < kStored; ++k) encoded[k] = FormatT::Encode(sums.of[k].Total());
-    Vector vector;
-    memcpy(&vector, encoded, sizeof(vector));
-    StoreOnce(to, vector);
+  JAX_UPSAMPLE_HOST_DEVICE static void Add(const Vector& vector, Sums& sums) {
+    Bits numbers[kStored];
+    memcpy(numbers, &vector, sizeof(numbers));
+    for (int k = 0; k < kStored; ++k) sums.of[k].Add(FormatT::Decode(numbers[k]));
   }
 
   const Vector* target_;

@@ -171,8 +171,8 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxResizeNearestBwdHostFfi,
                               Binding(xla::ffi::Ffi::Bind()));
 
 #ifdef JAX_UPSAMPLE_WITH_CUDA
+using jax_upsample::CudaStream;
 using jax_upsample::RunOnCuda;
-using CudaStream = xla::ffi::PlatformStream<CUstream_st*>;
 
 // One launch on the given stream, no allocation and no synchronisation: XLA may record
 // the call into a CUDA graph.

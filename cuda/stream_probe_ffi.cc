@@ -44,11 +44,7 @@ ffi::Error DecodeCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Call* call)
   JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeBytes(operand, &call->operand_bytes));
   JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeBytes(result, &call->result_bytes));
   call->blocks = ProbeBlocks(call->operand_bytes, call->result_bytes);
-  if (call->blocks > kMaxBlocks) {
-    return InvalidArgument(kOp, ": ", call->blocks, " blocks are needed, at most ",
-                           kMaxBlocks, " can be launched");
-  }
-  return ffi::Error::Success();
+  return CheckBlocks(kOp, call->blocks);
 }
 
 template <typename Context>
@@ -72,12 +68,8 @@ ffi::Error ProbeOnCuda(CUstream_st* stream, ffi::AnyBuffer operand,
   Call call;
   JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeCall(operand, *result, &call));
   if (call.blocks == 0) return ffi::Error::Success();
-  const int error = LaunchStreamProbe(call.operand, call.operand_bytes, call.result,
-                                      call.result_bytes, stream);
-  if (error != 0) {
-    return Internal(kOp, ": the launch failed: ", CudaErrorText(error));
-  }
-  return ffi::Error::Success();
+  return RunError(kOp, LaunchStreamProbe(call.operand, call.operand_bytes, call.result,
+                                         call.result_bytes, stream));
 }
 #endif
 
@@ -91,7 +83,6 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(StreamProbeHostFfi, jax_upsample::ProbeOnHost,
 // Records into a CUDA graph, as the ops' handlers do.
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     StreamProbeCudaFfi, jax_upsample::ProbeOnCuda,
-    jax_upsample::ProbeBinding(
-        xla::ffi::Ffi::Bind().Ctx<xla::ffi::PlatformStream<CUstream_st*>>()),
+    jax_upsample::ProbeBinding(xla::ffi::Ffi::Bind().Ctx<jax_upsample::CudaStream>()),
     {xla::ffi::Traits::kCmdBufferCompatible});
 #endif

@@ -19,13 +19,8 @@ class UpsampleNearestBwdBase {
   using IndexType = Index;
   using Bits = typename FormatT::Bits;
   using Loaded = Unit<static_cast<int>(sizeof(Bits)) * kLoaded>;
-  using Stored = Unit<static_cast<int>(sizeof(Bits)) * kStored>;
-  struct Sums {
-    typename FormatT::Sum of[kStored];
-    JAX_UPSAMPLE_HOST_DEVICE void Add(const Sums& other) {
-      for (int k = 0; k < kStored; ++k) of[k].Add(other.of[k]);
-    }
-  };
+  using Sums = jax_upsample::Sums<FormatT, kStored>;
+  using Stored = typename Sums::Stored;
 
   UpsampleNearestBwdBase(const Plan& plan, const void* large, void* small)
       : large_(static_cast<const Loaded*>(large)),
@@ -39,11 +34,7 @@ class UpsampleNearestBwdBase {
         inner_(static_cast<Index>(inner_count_)) {}
 
   JAX_UPSAMPLE_HOST_DEVICE void Store(Index item, const Sums& sums) const {
-    Bits encoded[kStored];
-    for (int k = 0; k < kStored; ++k) encoded[k] = FormatT::Encode(sums.of[k].Total());
-    Stored stored;
-    memcpy(&stored, encoded, sizeof(stored));
-    StoreOnce(small_ + item, stored);
+    StoreOnce(small_ + item, sums.Encode());
   }
 
  protected:

@@ -1,5 +1,6 @@
 """Checks of what users pass; every error names function, argument, got and wanted."""
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from jax_upsample import _ffi
 Implementation = Literal["kernel", "xla"]
 
 MAX_AXES = 3  # that one kernel call changes
-MAX_BYTES = 2**63 - 1
+_MAX_BYTES = 2**63 - 1
 
 
 def array(function: str, x: Any) -> jax.Array:
@@ -75,6 +76,20 @@ def canonical_axes(function: str, value: Any, rank: int) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ValueError(f"{function}: axes must not repeat, got {value!r}")
     return axes
+
+
+def check_output_size(
+    function: str, x: jax.Array, sizes: Sequence[Any], wanted: str
+) -> None:
+    """Raises where the output would have 2^63 bytes; `wanted` is for the message."""
+    if not all(isinstance(size, int) for size in sizes):
+        return  # symbolic: known when the exported program is called
+    # No axis may be longer, not even beside one of size 0.
+    if max(math.prod(sizes) * x.dtype.itemsize, *sizes) > _MAX_BYTES:
+        raise ValueError(
+            f"{function}: the output would have 2^63 bytes or more: x is "
+            f"{x.dtype}{x.shape}, {wanted}"
+        )
 
 
 def check_implementation(function: str, implementation: Any, dtype: Any) -> None:

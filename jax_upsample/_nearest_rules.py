@@ -45,6 +45,11 @@ _Table = np.ndarray[tuple[int], np.dtype[np.int32]]
 _MAX_CACHED = 2**16  # entries; longer tables are made anew and freed after use
 
 
+def is_exact(rule: str) -> bool:
+    """Whether the rule is its formula in integers, with nothing rounded."""
+    return rule in ("half_pixel", "asymmetric")
+
+
 def output_size(in_size: int, scale: Scale) -> int:
     """floor(in_size * scale): in float64 for a float, as torch does, else exactly."""
     return math.floor(in_size * scale)
@@ -81,7 +86,7 @@ def is_repeat(
     if not 0 < in_size < out_size or out_size % in_size != 0:
         return False
     factor = out_size // in_size
-    if _is_exact(rule) and (scale is None or _fraction(scale) == factor):
+    if is_exact(rule) and (scale is None or _fraction(scale) == factor):
         return True
     rows = index_table(rule, in_size, out_size, scale).reshape(in_size, factor)
     return bool(np.all(rows == np.arange(in_size)[:, None]))
@@ -107,7 +112,7 @@ def _make_index_table(
             (table,) = _run_jax([(in_size, out_size)])
         else:
             table = formula(in_size, out_size)
-    elif _is_exact(rule):
+    elif is_exact(rule):
         half = rule == "half_pixel"
         table = _exact(out_size, half, *_exact_step(in_size, out_size, scale))
     elif rule == "torch" and out_size == 2 * in_size:
@@ -145,10 +150,6 @@ def _check(rule: str, scale: Scale | None) -> None:
         raise ValueError(f"rule must be one of {RULES}, got {rule!r}")
     if rule == "jax" and scale is not None:
         raise ValueError(f'rule "jax" has no scale, got {scale!r}')
-
-
-def _is_exact(rule: str) -> bool:
-    return rule in ("half_pixel", "asymmetric")
 
 
 def _offset(rule: str) -> float:
@@ -252,7 +253,7 @@ def traced_index_table(
     i = jnp.arange(out_size, dtype=jnp.int32)
     m = jnp.asarray(in_size).astype(jnp.int32)
     n = jnp.asarray(out_size).astype(jnp.int32)
-    if _is_exact(rule):
+    if is_exact(rule):
         table = _traced_exact(i, m, n, rule == "half_pixel")
     else:
         step = _traced_quotient(m.astype(jnp.uint32), n.astype(jnp.uint32))

@@ -7,7 +7,7 @@ Both tables are of `_nearest_rules`; nothing here or in the kernels knows a rule
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -119,9 +119,10 @@ def resize_nearest(
         )
     _check_sizes(function, array, sizes)
     changed = [a for a, n in enumerate(sizes) if n != array.shape[a]]
-    # A kernel call changes three axes; more are changed one after the other.
+    # More than one call changes are changed one after the other.
     while changed:
-        group, changed = changed[-3:], changed[:-3]
+        group = changed[-_arguments.MAX_AXES :]
+        del changed[-_arguments.MAX_AXES :]
         array = _resize(array, group, sizes, scales, rule, implementation)
     return array
 
@@ -151,7 +152,7 @@ def _repeats(rule: str, in_size: Any, out_size: Any, scale: Scale | None) -> int
         if in_size > 0 and _nearest_rules.is_repeat(rule, in_size, out_size, scale):
             return out_size // in_size
         return None
-    if rule not in ("half_pixel", "asymmetric") or isinstance(in_size, int):
+    if not _nearest_rules.is_exact(rule) or isinstance(in_size, int):
         return None  # rounding depends on the sizes, which are not known yet
     factor, rest = divmod(out_size, in_size)
     return factor if isinstance(factor, int) and rest == 0 else None
@@ -237,14 +238,7 @@ def _check_sizes(function: str, x: jax.Array, sizes: tuple[Any, ...]) -> None:
                 f"{function}: axis {axis} may have up to 2^31 - 1 elements, "
                 f"got {m} -> {n}"
             )
-    if all(isinstance(n, int) for n in sizes):
-        # No axis may be longer, not even beside one of size 0.
-        bytes_ = math.prod(sizes) * x.dtype.itemsize
-        if max(bytes_, *sizes) > _arguments.MAX_BYTES:
-            raise ValueError(
-                f"{function}: the output would have 2^63 bytes or more: x is "
-                f"{x.dtype}{x.shape}, wanted {sizes}"
-            )
+    _arguments.check_output_size(function, x, sizes, f"wanted {sizes}")
 
 
 # ------------------------------------------------------------------------ tables
@@ -266,13 +260,13 @@ def _table(direction: str, of_axis: AxisMap) -> Any:
     return _nearest_rules.traced_first_output_table(*of_axis)
 
 
-def _most_copies(of_axis: AxisMap) -> Any:
+def _most_copies(of_axis: AxisMap, firsts: Any) -> Any:
     """How many outputs copy one input, at most."""
     rule, m, n, _ = of_axis
-    if isinstance(m, int) and isinstance(n, int):
-        return int(np.diff(_table("bwd", of_axis)).max(initial=0))
+    if isinstance(firsts, np.ndarray):
+        return int(np.diff(firsts).max(initial=0))
     # One more than ceil(n / m), for the rules that round.
-    return (n + m - 1) // m + (rule not in ("half_pixel", "asymmetric"))
+    return (n + m - 1) // m + (not _nearest_rules.is_exact(rule))
 
 
 # ------------------------------------------------------------------------ plain forms
@@ -309,17 +303,16 @@ def _bwd_lax(
 
 def _sum_copies(g: jax.Array, of_axis: AxisMap, axis: int) -> jax.Array:
     """[.., n, ..] to [.., m, ..]: the sums of what was copied from each of m."""
-    most = _most_copies(of_axis)
+    _, m, n, _ = of_axis
+    table = _table("bwd", of_axis)
+    most = _most_copies(of_axis, table)
     if isinstance(most, int) and most == 0:
-        _, m, _, _ = of_axis
         return jnp.zeros((*g.shape[:axis], m, *g.shape[axis + 1 :]), g.dtype)
-    _, _, n, _ = of_axis
     if not isinstance(n, int):
         # It may be 0, and JAX takes nothing from what may be empty.
-        g = lax.pad(
-            g, jnp.zeros((), g.dtype), [(0, a == axis, 0) for a in range(g.ndim)]
-        )
-    firsts = jnp.asarray(_table("bwd", of_axis))
+        padding = [(0, int(a == axis), 0) for a in range(g.ndim)]
+        g = lax.pad(g, jnp.zeros((), g.dtype), padding)
+    firsts = jnp.asarray(table)
     first, end = firsts[:-1], firsts[1:]
 
     def copies(index: jax.Array, end: jax.Array) -> jax.Array:
@@ -349,19 +342,20 @@ def _take(x: jax.Array, indices: Any, axis: int) -> jax.Array:
 def _fwd_shape(
     shape: tuple[Any, ...], *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
 ) -> tuple[Any, ...]:
-    sizes = list(shape)
-    for axis, (_, _, n, _) in zip(axes, maps, strict=True):
-        sizes[axis] = n
-    return tuple(sizes)
+    return _replace(shape, axes, (n for _, _, n, _ in maps))
 
 
 def _bwd_shape(
     shape: tuple[Any, ...], *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
 ) -> tuple[Any, ...]:
-    sizes = list(shape)
-    for axis, (_, m, _, _) in zip(axes, maps, strict=True):
-        sizes[axis] = m
-    return tuple(sizes)
+    return _replace(shape, axes, (m for _, m, _, _ in maps))
+
+
+def _replace(
+    shape: tuple[Any, ...], axes: tuple[int, ...], sizes: Iterable[Any]
+) -> tuple[Any, ...]:
+    by_axis = dict(zip(axes, sizes, strict=True))
+    return tuple(by_axis.get(axis, size) for axis, size in enumerate(shape))
 
 
 def _kernel(direction: str, shape_rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,7 +4,6 @@
 """
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -117,7 +116,9 @@ def _canonicalize(
     scales = _canonical_scales(function, scale, len(axes))
     _arguments.check_implementation(function, implementation, array.dtype)
     scaled = sorted((a, s) for a, s in zip(axes, scales, strict=True) if s != 1)
-    _check_output_size(function, array, scaled)
+    by_axis = dict(scaled)
+    sizes = [size * by_axis.get(axis, 1) for axis, size in enumerate(array.shape)]
+    _arguments.check_output_size(function, array, sizes, f"scale by axis is {by_axis}")
     return array, {
         "axes": tuple(a for a, _ in scaled),
         "scale": tuple(s for _, s in scaled),
@@ -137,21 +138,6 @@ def _canonical_scales(function: str, value: Any, count: int) -> tuple[int, ...]:
     if min(scales) < 1:
         raise ValueError(f"{function}: scale must be at least 1, got {value!r}")
     return scales
-
-
-def _check_output_size(
-    function: str, array: jax.Array, scaled: list[tuple[int, int]]
-) -> None:
-    if not all(isinstance(size, int) for size in array.shape):
-        return  # symbolic: known when the exported program is called
-    by_axis = dict(scaled)
-    shape = [size * by_axis.get(axis, 1) for axis, size in enumerate(array.shape)]
-    # No axis may be longer, not even beside one of size 0.
-    if max(math.prod(shape) * array.dtype.itemsize, *shape) > _arguments.MAX_BYTES:
-        raise ValueError(
-            f"{function}: the output would have 2^63 bytes or more: x is "
-            f"{array.dtype}{array.shape}, scale by axis is {by_axis}"
-        )
 
 
 # ------------------------------------------------------------------------ plain forms

@@ -3,7 +3,9 @@
 import os
 
 import jax
+import numpy as np
 import pytest
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from jax_upsample import _ffi
 
@@ -24,8 +26,8 @@ def skip_or_fail(feature: str, reason: str) -> None:
     """Skips for want of a feature, or fails where JAX_UPSAMPLE_REQUIRE names it.
 
     Features are "kernel" (kernels for the default backend), "cuda" (the CUDA build),
-    "h100" (compiling for an H100 without one) and "torch": CI requires what it has, so that a
-    broken build cannot pass as a skip.
+    "h100" (compiling for an H100 without one) and "torch": CI requires what it has, so
+    that a broken build cannot pass as a skip.
     """
     if feature in os.environ.get("JAX_UPSAMPLE_REQUIRE", "").split(","):
         pytest.fail(f"JAX_UPSAMPLE_REQUIRE names {feature}, but {reason}")
@@ -62,3 +64,35 @@ def poison(shape: tuple[int, ...], dtype: object) -> None:
     garbage = jax.numpy.full(shape, 113).astype(dtype)
     jax.block_until_ready(garbage)
     garbage.delete()
+
+
+def assert_equal(actual, expected):
+    """Equal shapes, dtypes and values."""
+    np.testing.assert_array_equal(np.asarray(actual), expected, strict=True)
+
+
+def assert_same_bits(actual, expected):
+    """Equal shapes, dtypes and bytes, NaN payloads included."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+    assert actual.tobytes() == expected.tobytes()
+
+
+def equations(program, *args):
+    """All equations in the jaxpr of `program`, those of inner jaxprs included."""
+
+    def inner(jaxpr):
+        for eqn in jaxpr.eqns:
+            yield eqn
+            for leaf in jax.tree.leaves(list(eqn.params.values())):
+                if isinstance(leaf, ClosedJaxpr):
+                    yield from inner(leaf.jaxpr)
+                elif isinstance(leaf, Jaxpr):
+                    yield from inner(leaf)
+
+    return list(inner(jax.make_jaxpr(program)(*args).jaxpr))
+
+
+def primitives(program, *args):
+    """The names of the primitives of those equations."""
+    return [eqn.primitive.name for eqn in equations(program, *args)]

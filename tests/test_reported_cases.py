@@ -32,7 +32,7 @@ import ml_dtypes
 import numpy as np
 import oracle
 import pytest
-from conftest import platform
+from conftest import assert_equal, assert_same_bits, platform
 
 import jax_upsample
 from jax_upsample import __main__ as self_test
@@ -63,18 +63,6 @@ def pullback(f, x):
 def gradient_of(f, x, cotangent):
     """The gradient of <f(x), cotangent>, under jit."""
     return jax.jit(pullback(f, x))(cotangent)
-
-
-def assert_equal(actual, expected):
-    """Equal shapes, dtypes and values."""
-    np.testing.assert_array_equal(np.asarray(actual), expected, strict=True)
-
-
-def assert_same_bits(actual, expected):
-    """Equal shapes, dtypes and bytes, NaN payloads included."""
-    actual, expected = np.asarray(actual), np.asarray(expected)
-    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
-    assert actual.tobytes() == expected.tobytes()
 
 
 # --------------------------------------------------------------- which pixel goes where

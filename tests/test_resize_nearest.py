@@ -16,10 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
-from conftest import poison, skip_or_fail
+from conftest import (
+    assert_equal,
+    assert_same_bits,
+    poison,
+    primitives,
+    skip_or_fail,
+)
 from jax import export, lax
 from jax.dtypes import float0
-from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from jax_upsample import interpolate, resize, resize_nearest
 
@@ -97,31 +102,6 @@ def transpose(shape, resized, dtype, rule="half_pixel", implementation=None):
     )
     x = jax.ShapeDtypeStruct(shape, oracle.dtype_of(dtype))
     return jax.jit(lambda g: jax.linear_transpose(f, x)(g)[0])
-
-
-def assert_equal(actual, expected):
-    np.testing.assert_array_equal(np.asarray(actual), expected, strict=True)
-
-
-def assert_same_bits(actual, expected):
-    actual, expected = np.asarray(actual), np.asarray(expected)
-    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
-    assert actual.tobytes() == expected.tobytes()
-
-
-def primitives(program, *args):
-    """The names of all primitives in the jaxpr, those of inner jaxprs included."""
-
-    def inner(jaxpr):
-        for eqn in jaxpr.eqns:
-            yield eqn.primitive.name
-            for leaf in jax.tree.leaves(list(eqn.params.values())):
-                if isinstance(leaf, ClosedJaxpr):
-                    yield from inner(leaf.jaxpr)
-                elif isinstance(leaf, Jaxpr):
-                    yield from inner(leaf)
-
-    return list(inner(jax.make_jaxpr(program)(*args).jaxpr))
 
 
 # ---------------------------------------------------------------------------- forward

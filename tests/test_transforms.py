@@ -20,12 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
-from conftest import platform
+from conftest import assert_equal, equations, platform, primitives
 from jax import export, lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.dtypes import float0
 from jax.experimental import checkify
-from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.test_util import check_grads
 
 from jax_upsample import _ffi, upsample_nearest, upsample_nearest_custom_vjp
@@ -73,31 +72,6 @@ HESSIAN = np.diag(numpy_sums(6 * W * numpy_up(X)).ravel()).reshape(SHAPE * 2)
 HESSIAN_T = numpy_sums(6 * W * numpy_up(X)) * T
 # up applied to each column of the unit matrix, the output's axes first.
 JACOBIAN = numpy_up(np.eye(X.size).reshape(SHAPE * 2))
-
-
-def assert_equal(actual, expected):
-    """Equal shapes, dtypes and values."""
-    np.testing.assert_array_equal(np.asarray(actual), expected, strict=True)
-
-
-def equations(program, *args):
-    """All equations in the jaxpr of `program`, those of inner jaxprs included."""
-
-    def inner(jaxpr):
-        for eqn in jaxpr.eqns:
-            yield eqn
-            for leaf in jax.tree.leaves(list(eqn.params.values())):
-                if isinstance(leaf, ClosedJaxpr):
-                    yield from inner(leaf.jaxpr)
-                elif isinstance(leaf, Jaxpr):
-                    yield from inner(leaf)
-
-    return list(inner(jax.make_jaxpr(program)(*args).jaxpr))
-
-
-def primitives(program, *args):
-    """The names of the primitives of those equations."""
-    return [eqn.primitive.name for eqn in equations(program, *args)]
 
 
 # -------------------------------------------------------------------- first derivatives
