@@ -30,7 +30,7 @@ class ResizeNearestFwd {
   JAX_UPSAMPLE_HOST_DEVICE void operator()(Index item) const {
     const auto at = map_.At(item);
     Index units[kUnits];
-    for (int k = 0; k < kUnits; ++k) units[k] = SourceUnit(at.vector * kUnits + k);
+    SourceUnits(at.vector * kUnits, units);
 
     const Source* from =
         source_ + map_.ReadRow(at, table0_.SourceOf(at.index0)) * source_row_;
@@ -64,13 +64,15 @@ class ResizeNearestFwd {
     return value;
   }
 
-  // Which unit of the source row fills a unit of the target row.
-  JAX_UPSAMPLE_HOST_DEVICE Index SourceUnit(Index unit) const {
+  // Which units of the source row fill the units from `first` on of the target row.
+  JAX_UPSAMPLE_HOST_DEVICE void SourceUnits(Index first, Index (&units)[kUnits]) const {
     if constexpr (kContiguous) {
-      return table2_.SourceOf(unit);
+      table2_.SourcesOf(first, units);
     } else {
-      const auto [column, channel] = inner_.DivMod(unit);
-      return table2_.SourceOf(column) * inner_.divisor() + channel;
+      for (int k = 0; k < kUnits; ++k) {
+        const auto [column, channel] = inner_.DivMod(first + k);
+        units[k] = table2_.SourceOf(column) * inner_.divisor() + channel;
+      }
     }
   }
 

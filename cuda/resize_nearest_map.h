@@ -20,13 +20,32 @@ template <typename Index>
 class AxisTable {
  public:
   AxisTable(const int32_t* table, int64_t bound)
-      : table_(table), bound_(static_cast<Index>(bound)) {}
+      : table_(table),
+        bound_(static_cast<Index>(bound)),
+        vectors_(reinterpret_cast<uintptr_t>(table) % kVectorBytes == 0) {}
 
   // Of an index table: the source index of a target index.
   JAX_UPSAMPLE_HOST_DEVICE Index SourceOf(Index target) const {
     if (table_ == nullptr) return target;
-    const Index source = Entry(target);
-    return source < bound_ ? source : bound_ - 1;
+    return BoundedSource(Entry(target));
+  }
+
+  // The same for kCount of them, from a multiple of kCount on: in wide loads.
+  template <int kCount>
+  JAX_UPSAMPLE_HOST_DEVICE void SourcesOf(Index first, Index (&sources)[kCount]) const {
+    if constexpr (kCount % kEntriesPerVector == 0) {
+      if (table_ != nullptr && vectors_) {
+        for (int k = 0; k < kCount; k += kEntriesPerVector) {
+          const auto entries = LoadShared(
+              reinterpret_cast<const Unit<kVectorBytes>*>(table_ + first + k));
+          for (int e = 0; e < kEntriesPerVector; ++e) {
+            sources[k + e] = BoundedSource(entries.words[e]);
+          }
+        }
+        return;
+      }
+    }
+    for (int k = 0; k < kCount; ++k) sources[k] = SourceOf(first + k);
   }
 
   // Of a table of first outputs: the target indices of `count` source indices.
@@ -42,6 +61,12 @@ class AxisTable {
   }
 
  private:
+  static constexpr int kEntriesPerVector = kVectorBytes / sizeof(int32_t);
+
+  JAX_UPSAMPLE_HOST_DEVICE Index BoundedSource(Index source) const {
+    return source < bound_ ? source : bound_ - 1;
+  }
+
   // A negative entry becomes a large one.
   JAX_UPSAMPLE_HOST_DEVICE Index Entry(Index index) const {
     const auto unit = LoadShared(reinterpret_cast<const Unit<4>*>(table_) + index);
@@ -50,6 +75,7 @@ class AxisTable {
 
   const int32_t* table_;
   Index bound_;
+  bool vectors_;  // aligned for wide loads
 };
 
 // Work items of the written array, [outer0, axis0, outer1, chunks of axis1, outer2,
