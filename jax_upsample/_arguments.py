@@ -17,7 +17,7 @@ MAX_AXES = 3  # that one kernel call changes
 _MAX_BYTES = 2**63 - 1
 
 
-def array(function: str, x: Any) -> jax.Array:
+def array(function: str, x: Any, name: str = "x") -> jax.Array:
     try:
         if isinstance(x, bool | int | float | complex):
             raise TypeError
@@ -26,11 +26,11 @@ def array(function: str, x: Any) -> jax.Array:
         result = jnp.asarray(x)
     except TypeError:
         raise TypeError(
-            f"{function}: x must be an array of numbers, booleans or keys, got "
+            f"{function}: {name} must be an array of numbers, booleans or keys, got "
             f"{type(x).__name__}" + (f" of {x.dtype}" if hasattr(x, "dtype") else "")
         ) from None
     if result.ndim == 0:
-        raise ValueError(f"{function}: x must have at least one axis, got rank 0")
+        raise ValueError(f"{function}: {name} must have at least one axis, got rank 0")
     return result
 
 
@@ -76,6 +76,23 @@ def canonical_axes(function: str, value: Any, rank: int) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ValueError(f"{function}: axes must not repeat, got {value!r}")
     return axes
+
+
+def canonical_scales(
+    function: str, value: Any, count: int, *, name: str = "scale"
+) -> tuple[int, ...]:
+    """One positive integer for each of `count` axes."""
+    scales = integers(function, name, value)
+    if isinstance(scales, int):
+        scales = (scales,) * count
+    if len(scales) != count:
+        raise ValueError(
+            f"{function}: {name} must be one integer or one for each of the {count} "
+            f"axes, got {value!r}"
+        )
+    if min(scales) < 1:
+        raise ValueError(f"{function}: {name} must be at least 1, got {value!r}")
+    return scales
 
 
 def check_output_size(

@@ -113,7 +113,7 @@ def _canonicalize(
     """
     array = _arguments.array(function, x)
     axes = _arguments.canonical_axes(function, axes, array.ndim)
-    scales = _canonical_scales(function, scale, len(axes))
+    scales = _arguments.canonical_scales(function, scale, len(axes))
     _arguments.check_implementation(function, implementation, array.dtype)
     scaled = sorted((a, s) for a, s in zip(axes, scales, strict=True) if s != 1)
     by_axis = dict(scaled)
@@ -124,20 +124,6 @@ def _canonicalize(
         "scale": tuple(s for _, s in scaled),
         "implementation": implementation,
     }
-
-
-def _canonical_scales(function: str, value: Any, count: int) -> tuple[int, ...]:
-    scales = _arguments.integers(function, "scale", value)
-    if isinstance(scales, int):
-        scales = (scales,) * count
-    if len(scales) != count:
-        raise ValueError(
-            f"{function}: scale must be one integer or one for each of the {count} "
-            f"axes, got {value!r}"
-        )
-    if min(scales) < 1:
-        raise ValueError(f"{function}: scale must be at least 1, got {value!r}")
-    return scales
 
 
 # ------------------------------------------------------------------------ plain forms

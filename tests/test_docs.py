@@ -10,7 +10,13 @@ import jax
 import pytest
 
 GUIDES = sorted((Path(__file__).parent.parent / "docs").glob("*.md"))
-MODULES = ("_resize_nearest", "_resize", "_upsample_nearest")
+MODULES = (
+    "_pixel_shuffle",
+    "_resize",
+    "_resize_nearest",
+    "_upsample_conv",
+    "_upsample_nearest",
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -1,0 +1,607 @@
+"""Convolutions of nearest upsamplings, computed on the small array.
+
+Taps of the kernel that fall on copies of one pixel are added up beforehand: sub-pixel
+convolution. Per axis, with scale s, kernel size k, dilation d and low padding lo,
+output o reads the large array at o + d t - lo for every tap t. With m = ceil(lo / s)
+and r0 = s m - lo, output o + r0 = s p + a of phase a in [0, s) reads the small array at
+
+    p - m + r,  r = floor((a + d t) / s),
+
+so that each phase is a convolution of its own, its tap r the sum of those taps t. All
+phases together ("folded") are one convolution with s times the outputs, which
+`pixel_shuffle` interleaves and r0 and the output's size crop.
+"""
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jax_upsample import _arguments, _pixel_shuffle
+from jax_upsample._upsample_nearest import upsample_nearest
+
+Method = Literal["folded", "phases", "plain"]
+Activation = Literal["relu", "silu"]
+
+METHODS = ("folded", "phases", "plain")
+_ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "relu": jax.nn.relu,
+    "silu": jax.nn.silu,
+}
+
+
+def upsample_conv(
+    x: jax.typing.ArrayLike,
+    kernel: jax.typing.ArrayLike,
+    scale: int | Sequence[int] = 2,
+    *,
+    skip: jax.typing.ArrayLike | None = None,
+    bias: jax.typing.ArrayLike | None = None,
+    activation: Activation | None = None,
+    padding: str | Sequence[tuple[int, int]] = "SAME",
+    rhs_dilation: int | Sequence[int] = 1,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: jax.typing.DTypeLike | None = None,
+    method: Method | None = None,
+) -> jax.Array:
+    """Convolves the `scale` times upsampled `x` without ever storing it.
+
+    Equals, but for rounding, ::
+
+        up = upsample_nearest(x, scale, axes=spatial)
+        up = jnp.concatenate([up, skip], channel_axis)             # with skip
+        y = lax.conv_general_dilated(
+            up, kernel, (1,) * n, padding, rhs_dilation=rhs_dilation,
+            dimension_numbers=dimension_numbers, ...)
+        y = activation(y + bias)
+
+    A 3x3 kernel at scale 2 needs 4/9 of the multiplications, a 5x5 one 9/25; and with
+    `skip`, the first convolution of a U-Net's decoder, there is no concatenation
+    either. Its own gradient has the same savings.
+
+    Args:
+      x: array (n, *spatial, channels), or as `dimension_numbers` says, with one to
+        three spatial axes; of floats, complex numbers or integers.
+      kernel: array (*window, channels, outputs), or as `dimension_numbers` says, of the
+        dtype of `x`; with `skip`, its channels are those of `x`, then those of `skip`.
+      scale: a positive int for all spatial axes or one for each.
+      skip: array of the dtype of `x` and of the shape of `x` upsampled, but for its
+        channels.
+      bias: array (outputs,) of the result's dtype, added.
+      activation: `"relu"` or `"silu"`, applied last.
+      padding: `"SAME"`, `"SAME_LOWER"`, `"VALID"`, or (low, high) for each spatial
+        axis, in pixels of the large array; negative ones crop it.
+      rhs_dilation: the distance of the taps in the large array, one int or one for
+        each spatial axis.
+      dimension_numbers: as in `jax.lax.conv_general_dilated`, but that None means
+        channels last as in Flax: ("NHWC", "HWIO", "NHWC") for two spatial axes.
+      feature_group_count: as there; 1 with `skip`.
+      precision: as there. Taps are added up in float32 or wider at the highest
+        precision and rounded once.
+      preferred_element_type: as there, the dtype of the result.
+      method: `"folded"`, one convolution for all phases; `"phases"`, one for each;
+        `"plain"`, the lines above; `None` for `"phases"` where that multiplies less,
+        else `"plain"`. Only `"folded"` is a `jax.custom_vjp`, so forward mode (`jvp`,
+        `jacfwd`, `linearize`) is for the other two.
+
+    Returns:
+      The array (n, *spatial, outputs), or as `dimension_numbers` says.
+
+    Raises:
+      TypeError: an argument is no array, the dtypes differ, or `scale`, `rhs_dilation`,
+        `padding` or `feature_group_count` hold no integers.
+      ValueError: shapes that do not fit together, or an unknown `padding`,
+        `dimension_numbers`, `activation` or `method`.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from jax_upsample import upsample_conv
+      >>> x = jnp.arange(4.0).reshape(1, 2, 2, 1)
+      >>> upsample_conv(x, jnp.ones((3, 3, 1, 1)))[0, ..., 0]
+      Array([[ 0.,  2.,  4.,  4.],
+             [ 4.,  9., 12., 10.],
+             [ 8., 15., 18., 14.],
+             [ 8., 14., 16., 12.]], dtype=float32)
+    """
+    function = "upsample_conv"
+    array = _arguments.array(function, x)
+    weights = _arguments.array(function, kernel, "kernel")
+    conv = _canonicalize(
+        function,
+        array,
+        weights,
+        scale,
+        padding,
+        rhs_dilation,
+        dimension_numbers,
+        feature_group_count,
+        precision,
+        preferred_element_type,
+    )
+    if method is not None and method not in METHODS:
+        raise ValueError(
+            f"{function}: method must be None or one of {METHODS}, got {method!r}"
+        )
+    if activation is not None and activation not in _ACTIVATIONS:
+        raise ValueError(
+            f"{function}: activation must be None or one of {tuple(_ACTIVATIONS)}, "
+            f"got {activation!r}"
+        )
+    taps = lax.transpose(weights, conv.rhs_spec)  # outputs, channels, *window
+    if skip is None:
+        _check_channels(function, array, taps, conv, 0)
+        y = _upsampled(array, taps, conv, method)
+    else:
+        beside = _arguments.array(function, skip, "skip")
+        _check_skip(function, array, beside, conv)
+        channels = array.shape[conv.channel]
+        _check_channels(function, array, taps, conv, beside.shape[conv.channel])
+        y = _upsampled(array, taps[:, :channels], conv, method)
+        y = y + _convolve(
+            beside, taps[:, channels:], conv.padding, conv, conv.rhs_dilation
+        )
+    if bias is not None:
+        y = y + _canonical_bias(function, bias, y, conv)
+    return y if activation is None else _ACTIVATIONS[activation](y)
+
+
+# ------------------------------------------------------------------------- arguments
+
+
+@dataclasses.dataclass(frozen=True)
+class _Conv:
+    """What is static: dimension numbers, options, and one entry a spatial axis."""
+
+    lhs_spec: tuple[int, ...]  # batch, channel, *spatial
+    rhs_spec: tuple[int, ...]  # outputs, channels, *window
+    out_spec: tuple[int, ...]
+    window: tuple[int, ...]
+    scale: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    rhs_dilation: tuple[int, ...]
+    groups: int
+    precision: Any
+    preferred_element_type: Any
+
+    @property
+    def channel(self) -> int:
+        return self.lhs_spec[1]
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The spatial axes of the operand, those of the result in the same order."""
+        return self.lhs_spec[2:]
+
+
+def _canonicalize(
+    function: str,
+    x: jax.Array,
+    kernel: jax.Array,
+    scale: Any,
+    padding: Any,
+    rhs_dilation: Any,
+    dimension_numbers: Any,
+    groups: Any,
+    precision: Any,
+    preferred_element_type: Any,
+) -> _Conv:
+    count = x.ndim - 2
+    if not 1 <= count <= _arguments.MAX_AXES or kernel.ndim != x.ndim:
+        raise ValueError(
+            f"{function}: x and kernel must both have rank 3 to "
+            f"{2 + _arguments.MAX_AXES}, got shapes {x.shape} and {kernel.shape}"
+        )
+    if x.dtype != kernel.dtype:
+        raise TypeError(
+            f"{function}: x and kernel must have one dtype, got {x.dtype} and "
+            f"{kernel.dtype}"
+        )
+    if dimension_numbers is None:
+        names = "DHW"[-count:]
+        dimension_numbers = (f"N{names}C", f"{names}IO", f"N{names}C")
+    try:
+        numbers = lax.conv_dimension_numbers(x.shape, kernel.shape, dimension_numbers)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{function}: dimension_numbers must be those of conv_general_dilated, got "
+            f"{dimension_numbers!r}: {error}"
+        ) from None
+    scales = _arguments.canonical_scales(function, scale, count)
+    dilation = _arguments.canonical_scales(
+        function, rhs_dilation, count, name="rhs_dilation"
+    )
+    window = tuple(kernel.shape[axis] for axis in numbers.rhs_spec[2:])
+    groups = _arguments.integer(function, "feature_group_count", groups)
+    outputs = kernel.shape[numbers.rhs_spec[0]]
+    if groups < 1 or outputs % groups != 0:
+        raise ValueError(
+            f"{function}: feature_group_count must be positive and divide the "
+            f"{outputs} outputs of kernel, got {groups}"
+        )
+    sizes = [
+        x.shape[axis] * s for axis, s in zip(numbers.lhs_spec[2:], scales, strict=True)
+    ]
+    return _Conv(
+        lhs_spec=tuple(numbers.lhs_spec),
+        rhs_spec=tuple(numbers.rhs_spec),
+        out_spec=tuple(numbers.out_spec),
+        window=window,
+        scale=scales,
+        padding=_canonical_padding(function, padding, sizes, window, dilation),
+        rhs_dilation=dilation,
+        groups=groups,
+        precision=lax.Precision(precision) if isinstance(precision, str) else precision,
+        preferred_element_type=(
+            None
+            if preferred_element_type is None
+            else jnp.dtype(preferred_element_type)
+        ),
+    )
+
+
+def _canonical_padding(
+    function: str,
+    value: Any,
+    sizes: Sequence[int],
+    window: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> tuple[tuple[int, int], ...]:
+    reach = [(k - 1) * d + 1 for k, d in zip(window, dilation, strict=True)]
+    if isinstance(value, str):
+        if value.upper() not in ("SAME", "SAME_LOWER", "VALID"):
+            raise ValueError(
+                f'{function}: padding must be "SAME", "SAME_LOWER", "VALID" or pairs '
+                f"of integers, got {value!r}"
+            )
+        pads = lax.padtype_to_pads(sizes, reach, (1,) * len(sizes), value.upper())
+        return tuple((int(low), int(high)) for low, high in pads)
+    pairs = tuple(value) if isinstance(value, Sequence | np.ndarray) else ()
+    entries = [_arguments.integers(function, "padding", pair) for pair in pairs]
+    if len(entries) != len(sizes) or not all(
+        isinstance(pair, tuple) and len(pair) == 2 for pair in entries
+    ):
+        raise ValueError(
+            f"{function}: padding must be a string or a (low, high) pair for each of "
+            f"the {len(sizes)} spatial axes, got {value!r}"
+        )
+    return tuple(entries)  # type: ignore[arg-type]
+
+
+def _check_channels(
+    function: str, x: jax.Array, taps: jax.Array, conv: _Conv, of_skip: int
+) -> None:
+    channels = x.shape[conv.channel] + of_skip
+    if channels != taps.shape[1] * conv.groups:
+        raise ValueError(
+            f"{function}: kernel must have {channels} input channels"
+            + (f" / {conv.groups} groups" if conv.groups != 1 else "")
+            + (f" ({of_skip} of them skip's)" if of_skip else "")
+            + f", got {taps.shape[1]}"
+        )
+
+
+def _check_skip(function: str, x: jax.Array, skip: jax.Array, conv: _Conv) -> None:
+    wanted = list(x.shape)
+    for axis, s in zip(conv.axes, conv.scale, strict=True):
+        wanted[axis] *= s
+    rest = [a for a in range(x.ndim) if a != conv.channel]
+    if skip.ndim != x.ndim or [skip.shape[a] for a in rest] != [
+        wanted[a] for a in rest
+    ]:
+        raise ValueError(
+            f"{function}: skip must have the shape {tuple(wanted)} of the upsampled x, "
+            f"but for axis {conv.channel}, got {skip.shape}"
+        )
+    if skip.dtype != x.dtype:
+        raise TypeError(
+            f"{function}: x and skip must have one dtype, got {x.dtype} and "
+            f"{skip.dtype}"
+        )
+    if conv.groups != 1:
+        raise ValueError(
+            f"{function}: skip needs feature_group_count=1, got {conv.groups}"
+        )
+
+
+def _canonical_bias(function: str, bias: Any, y: jax.Array, conv: _Conv) -> jax.Array:
+    array = _arguments.array(function, bias, "bias")
+    channel = conv.out_spec[1]
+    if array.shape != (y.shape[channel],):
+        raise ValueError(
+            f"{function}: bias must have the shape ({y.shape[channel]},) of the "
+            f"outputs, got {array.shape}"
+        )
+    if array.dtype != y.dtype:
+        raise TypeError(
+            f"{function}: bias must have the dtype {y.dtype} of the result, "
+            f"got {array.dtype}"
+        )
+    return lax.broadcast_in_dim(array, y.shape, (channel,))
+
+
+# ------------------------------------------------------------------------ geometry
+
+
+@dataclasses.dataclass(frozen=True)
+class _Axis:
+    """One spatial axis: the formulas at the top of this file."""
+
+    size: int
+    window: int
+    scale: int
+    low: int
+    high: int
+    dilation: int
+
+    @property
+    def outputs(self) -> int:
+        reach = (self.window - 1) * self.dilation + 1
+        return self.size * self.scale + self.low + self.high - reach + 1
+
+    @property
+    def m(self) -> int:
+        return -(-self.low // self.scale)
+
+    @property
+    def r0(self) -> int:
+        return self.scale * self.m - self.low
+
+    def taps(self, phase: int) -> int:
+        """The taps of a phase."""
+        return (phase + self.dilation * (self.window - 1)) // self.scale + 1
+
+    @property
+    def most_taps(self) -> int:
+        return self.taps(self.scale - 1)
+
+    @property
+    def positions(self) -> int:
+        """How many p there are: the size of the folded convolution's result."""
+        return -(-(self.outputs + self.r0) // self.scale)
+
+    def folding(self) -> np.ndarray:
+        """[phase, tap of the phase, tap of the kernel], ones where they meet."""
+        fold = np.zeros((self.scale, self.most_taps, self.window), np.int8)
+        for phase, tap in np.ndindex(self.scale, self.window):
+            fold[phase, (phase + self.dilation * tap) // self.scale, tap] = 1
+        return fold
+
+    def pads(self, first: int, count: int, taps: int) -> tuple[int, int]:
+        """Padding of a convolution that gives `count` positions from `first` on."""
+        low = self.m - first
+        return low, count + taps - 1 - self.size - low
+
+
+def _geometry(x: jax.Array, conv: _Conv) -> list[_Axis]:
+    return [
+        _Axis(x.shape[a], k, s, low, high, d)
+        for a, k, s, (low, high), d in zip(
+            conv.axes,
+            conv.window,
+            conv.scale,
+            conv.padding,
+            conv.rhs_dilation,
+            strict=True,
+        )
+    ]
+
+
+# ----------------------------------------------------------------------------- forms
+
+
+def _upsampled(
+    x: jax.Array, taps: jax.Array, conv: _Conv, method: str | None
+) -> jax.Array:
+    """The convolution of the upsampled `x`; `taps` is [outputs, channels, *window]."""
+    # Along an axis of one tap and no padding, upsampling commutes with the convolution.
+    commute = [
+        k == 1 and pad == (0, 0)
+        for k, pad in zip(conv.window, conv.padding, strict=True)
+    ]
+    after = [s if c else 1 for s, c in zip(conv.scale, commute, strict=True)]
+    before = [1 if c else s for s, c in zip(conv.scale, commute, strict=True)]
+    axes = _geometry(x, conv)
+    empty = any(axis.size == 0 or axis.outputs <= 0 for axis in axes)
+    if method is None:
+        method = _choose(axes)
+    if method == "plain" or empty:
+        y = upsample_nearest(x, conv.scale, axes=conv.axes)
+        return _convolve(y, taps, conv.padding, conv, conv.rhs_dilation)
+    conv = dataclasses.replace(conv, scale=tuple(before))
+    form = _folded if method == "folded" else _phases
+    return upsample_nearest(form(x, taps, conv), after, axes=conv.out_spec[2:])
+
+
+def _choose(axes: list[_Axis]) -> Method:
+    """Phases where they multiply less, for each output, than the plain form."""
+    of_phases = math.prod(
+        1 / axis.scale
+        if axis.window == 1
+        else sum(map(axis.taps, range(axis.scale))) / axis.scale
+        for axis in axes
+    )
+    return "phases" if of_phases < math.prod(axis.window for axis in axes) else "plain"
+
+
+def _fold(taps: jax.Array, axes: list[_Axis]) -> jax.Array:
+    """[outputs, channels, *window] to [outputs, channels, phase, tap, ...]."""
+    floating = jnp.issubdtype(taps.dtype, jnp.floating)
+    dtype = jnp.float32 if floating and taps.dtype.itemsize < 4 else taps.dtype
+    folded = taps.astype(dtype)
+    for k, axis in enumerate(axes):
+        fold = jnp.asarray(axis.folding(), dtype)
+        place = 2 + 2 * k
+        folded = lax.dot_general(
+            folded, fold, (((place,), (2,)), ((), ())), precision=lax.Precision.HIGHEST
+        )
+        folded = jnp.moveaxis(folded, (-2, -1), (place, place + 1))
+    return folded.astype(taps.dtype)
+
+
+def _phases(x: jax.Array, taps: jax.Array, conv: _Conv) -> jax.Array:
+    """A convolution for each phase, interleaved."""
+    axes = _geometry(x, conv)
+    folded = _fold(taps, axes)
+    counts = [-(-axis.outputs // axis.scale) for axis in axes]
+    results = {}
+    for residues in itertools.product(*(range(axis.scale) for axis in axes)):
+        index: list[Any] = [slice(None), slice(None)]
+        pads = []
+        for axis, residue, count in zip(axes, residues, counts, strict=True):
+            first, phase = divmod(residue + axis.r0, axis.scale)
+            index += [phase, slice(axis.taps(phase))]
+            pads.append(axis.pads(first, count, axis.taps(phase)))
+        results[residues] = _convolve(x, folded[tuple(index)], pads, conv)
+    y = _interleave(results, (), axes, conv)
+    return _crop(y, [(0, axis.outputs) for axis in axes], conv)
+
+
+def _interleave(
+    results: dict[tuple[int, ...], jax.Array],
+    residues: tuple[int, ...],
+    axes: list[_Axis],
+    conv: _Conv,
+) -> jax.Array:
+    """The phases that begin with these residues, those of every further axis merged."""
+    depth = len(residues)
+    if depth == len(axes):
+        return results[residues]
+    parts = [
+        _interleave(results, (*residues, residue), axes, conv)
+        for residue in range(axes[depth].scale)
+    ]
+    place = conv.out_spec[2 + depth]
+    y = jnp.stack(parts, place + 1)
+    merged = parts[0].shape[place] * len(parts)
+    return lax.reshape(y, (*y.shape[:place], merged, *y.shape[place + 2 :]))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _folded(x: jax.Array, taps: jax.Array, conv: _Conv) -> jax.Array:
+    """One convolution for all phases, shuffled and cropped."""
+    axes = _geometry(x, conv)
+    kernel = _folded_kernel(taps, axes, conv)
+    pads = [axis.pads(0, axis.positions, axis.most_taps) for axis in axes]
+    y = _convolve(x, kernel, pads, conv)
+    return _crop(
+        _shuffle(y, axes, conv), [(axis.r0, axis.outputs) for axis in axes], conv
+    )
+
+
+def _folded_fwd(x: jax.Array, taps: jax.Array, conv: _Conv) -> Any:
+    return _folded(x, taps, conv), (x, taps)
+
+
+def _folded_bwd(conv: _Conv, residuals: Any, cotangent: jax.Array) -> Any:
+    """Both as convolutions that run forward, or once a phase.
+
+    XLA's own gradient of the folded convolution is 4 to 20 times slower on an H200.
+    """
+    x, taps = residuals
+    axes = _geometry(x, conv)
+    kernel = _folded_kernel(taps, axes, conv)
+    cropped = cotangent.astype(x.dtype)
+    config = [(0, 0, 0)] * x.ndim
+    for axis, place in zip(axes, conv.out_spec[2:], strict=True):
+        end = axis.positions * axis.scale - axis.r0 - axis.outputs
+        config[place] = (axis.r0, end, 0)
+    whole = lax.pad(cropped, jnp.zeros((), x.dtype), config)
+    by_position = _unshuffle(whole, axes, conv)
+    # dx[i] is the sum over r of kernel[r] by_position[i + m - r].
+    pads = []
+    for axis in axes:
+        low = axis.most_taps - 1 - axis.m
+        pads.append((low, axis.size - axis.positions + axis.most_taps - 1 - low))
+    outputs, channels = kernel.shape[0] // conv.groups, kernel.shape[1]
+    window = kernel.shape[2:]
+    reverse = lax.rev(kernel, tuple(range(2, kernel.ndim)))
+    reverse = lax.reshape(reverse, (conv.groups, outputs, channels, *window))
+    reverse = jnp.swapaxes(reverse, 1, 2)
+    reverse = lax.reshape(reverse, (conv.groups * channels, outputs, *window))
+    transposed = dataclasses.replace(
+        conv,
+        lhs_spec=conv.out_spec,
+        out_spec=conv.lhs_spec,
+        preferred_element_type=None,
+    )
+    x_bar = _convolve(by_position, reverse, pads, transposed)
+    by_phase = dataclasses.replace(conv, preferred_element_type=None)
+    _, of_taps = jax.vjp(lambda taps: _phases(x, taps, by_phase), taps)
+    return x_bar, *of_taps(cropped)
+
+
+_folded.defvjp(_folded_fwd, _folded_bwd)
+
+
+def _folded_kernel(taps: jax.Array, axes: list[_Axis], conv: _Conv) -> jax.Array:
+    """[groups * phases * outputs of a group, channels, *most taps]."""
+    folded = _fold(taps, axes)
+    outputs, channels = taps.shape[0] // conv.groups, taps.shape[1]
+    places = range(3, 3 + 2 * len(axes), 2)
+    folded = lax.reshape(folded, (conv.groups, outputs, *folded.shape[1:]))
+    order = (0, *places, 1, 2, *(place + 1 for place in places))
+    most = [axis.most_taps for axis in axes]
+    return jnp.reshape(lax.transpose(folded, order), (-1, channels, *most))
+
+
+def _shuffle(y: jax.Array, axes: list[_Axis], conv: _Conv) -> jax.Array:
+    """Channels [groups, phases, outputs of a group] to pixels."""
+    return _by_group(_pixel_shuffle.shuffle, y, axes, conv)
+
+
+def _unshuffle(y: jax.Array, axes: list[_Axis], conv: _Conv) -> jax.Array:
+    return _by_group(_pixel_shuffle.unshuffle, y, axes, conv)
+
+
+def _by_group(
+    reorder: Callable[..., jax.Array], y: jax.Array, axes: list[_Axis], conv: _Conv
+) -> jax.Array:
+    """`reorder` of each group's channels, with the groups as an axis before them."""
+    channel = conv.out_spec[1]
+    split = (conv.groups, y.shape[channel] // conv.groups)
+    y = lax.reshape(y, (*y.shape[:channel], *split, *y.shape[channel + 1 :]))
+    by_axis = {
+        place + (place > channel): axis.scale
+        for axis, place in zip(axes, conv.out_spec[2:], strict=True)
+    }
+    y = reorder(y, by_axis, channel + 1)
+    merged = conv.groups * y.shape[channel + 1]
+    return lax.reshape(y, (*y.shape[:channel], merged, *y.shape[channel + 2 :]))
+
+
+def _crop(y: jax.Array, parts: list[tuple[int, int]], conv: _Conv) -> jax.Array:
+    """`size` elements from `first` on, along each spatial axis."""
+    for place, (first, size) in zip(conv.out_spec[2:], parts, strict=True):
+        y = lax.slice_in_dim(y, first, first + size, axis=place)
+    return y
+
+
+def _convolve(
+    x: jax.Array,
+    taps: jax.Array,
+    padding: Sequence[tuple[int, int]],
+    conv: _Conv,
+    dilation: tuple[int, ...] | None = None,
+) -> jax.Array:
+    return lax.conv_general_dilated(
+        x,
+        taps,
+        (1,) * len(padding),
+        padding,
+        rhs_dilation=dilation,
+        dimension_numbers=lax.ConvDimensionNumbers(
+            conv.lhs_spec, tuple(range(x.ndim)), conv.out_spec
+        ),
+        feature_group_count=conv.groups,
+        precision=conv.precision,
+        preferred_element_type=conv.preferred_element_type,
+    )
