@@ -77,9 +77,7 @@ Forms = Callable[[CaseT], dict[str, Function]]
 # ------------------------------------------------------------------------------ clocks
 
 
-def kernel_times(
-    function: Function, operand: jax.Array, iterations: int
-) -> list[float]:
+def kernel_times(function: Function, operand: Any, iterations: int) -> list[float]:
     """Microseconds of GPU kernels in each of `iterations` calls."""
     from jax.experimental.mosaic.gpu import profiler
 
@@ -87,7 +85,7 @@ def kernel_times(
     return [1e3 * t for t in milliseconds or ()]
 
 
-def wall_times(function: Function, operand: jax.Array, iterations: int) -> list[float]:
+def wall_times(function: Function, operand: Any, iterations: int) -> list[float]:
     """Microseconds from call to result."""
     jax.block_until_ready(function(operand))
     times = []

@@ -1,0 +1,159 @@
+"""Times `upsample_conv` x2, 3x3, and its training step against the plain form.
+
+    python benchmarks/upsample_conv.py --output results.json
+
+The columns are its methods and the plain form with `jax.image.resize` and with a
+broadcast, which XLA may fuse: forward, and value and gradients of a mean square. Each
+is checked against the plain form before it is timed. What the figures are, harness.py
+says.
+"""
+
+import argparse
+import dataclasses
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import harness
+import jax
+import jax.numpy as jnp
+from jax import lax
+from tqdm import tqdm
+
+from jax_upsample import upsample_conv, upsample_nearest
+
+Form = Callable[[jax.Array, jax.Array], jax.Array]
+
+FORMS = ("resize", "broadcast", "plain", "phases", "folded", "default")
+TOLERANCE = 3e-2  # of the largest value; bfloat16 keeps 8 bits, TF32 11
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """An NHWC operand, and the outputs of the 3x3 kernel."""
+
+    shape: tuple[int, int, int, int]
+    outputs: int
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{'x'.join(map(str, self.shape))} -> {self.outputs} {self.dtype}"
+
+
+CASES = (
+    Case((4, 64, 64, 512), 512, "bfloat16"),
+    Case((1, 256, 256, 512), 512, "bfloat16"),
+    Case((1, 512, 512, 256), 256, "bfloat16"),
+    Case((8, 32, 32, 640), 640, "bfloat16"),
+    Case((16, 64, 64, 128), 64, "bfloat16"),
+    Case((16, 64, 64, 128), 64, "float32"),
+    Case((8, 256, 256, 64), 32, "bfloat16"),
+)
+QUICK = (Case((1, 16, 16, 32), 16, "float32"), Case((2, 8, 8, 16), 16, "bfloat16"))
+
+
+def form(name: str) -> Form:
+    """The forward of a column."""
+
+    def resize(x: jax.Array) -> jax.Array:
+        n, h, w, c = x.shape
+        return jax.image.resize(x, (n, 2 * h, 2 * w, c), "nearest")
+
+    def broadcast(x: jax.Array) -> jax.Array:
+        return upsample_nearest(x, implementation="xla")
+
+    if name in ("resize", "broadcast"):
+        up = resize if name == "resize" else broadcast
+        numbers = ("NHWC", "HWIO", "NHWC")
+        return lambda x, kernel: lax.conv_general_dilated(
+            up(x), kernel, (1, 1), "SAME", dimension_numbers=numbers
+        )
+    method: Any = None if name == "default" else name
+    return lambda x, kernel: upsample_conv(x, kernel, method=method)
+
+
+def step(forward: Form) -> Callable[..., Any]:
+    """Value and gradients of the mean square."""
+
+    def loss(x: jax.Array, kernel: jax.Array) -> jax.Array:
+        return jnp.mean(jnp.square(forward(x, kernel).astype(jnp.float32)))
+
+    return jax.value_and_grad(loss, argnums=(0, 1))
+
+
+def close(actual: Any, expected: Any) -> bool:
+    """Whether all arrays are, to the tolerance."""
+
+    def one(a: jax.Array, b: jax.Array) -> bool:
+        a, b = a.astype(jnp.float32), b.astype(jnp.float32)
+        return bool(jnp.abs(a - b).max() <= TOLERANCE * jnp.abs(b).max())
+
+    return jax.tree.all(jax.tree.map(one, actual, expected))
+
+
+def rows(case: Case, iterations: int) -> Iterator[dict[str, Any]]:
+    """Checks and times every form of a case."""
+    times = (
+        harness.kernel_times if jax.default_backend() == "gpu" else harness.wall_times
+    )
+    window = (3, 3, case.shape[-1], case.outputs)
+    x = jax.random.normal(jax.random.key(0), case.shape, case.dtype)
+    kernel = jax.random.normal(jax.random.key(1), window, case.dtype)
+    kernel /= math.sqrt(9 * case.shape[-1])
+    for direction, wrap in (("forward", lambda f: f), ("step", step)):
+        expected = jax.jit(wrap(form("broadcast")))(x, kernel)
+        for name in FORMS:
+            function = jax.jit(wrap(form(name)))
+            right = close(function(x, kernel), expected)
+            us = times(lambda both, f=function: f(*both), (x, kernel), iterations)
+            yield {
+                "case": str(case),
+                "direction": direction,
+                "form": name,
+                "right": right,
+                "us": us,
+                "median_us": statistics.median(us),
+            }
+
+
+def report(results: list[dict[str, Any]]) -> str:
+    """A table for each direction, the last column the default's gain, then its mean."""
+    lines = [f"{name}: {value}  " for name, value in harness.machine().items()]
+    for direction in ("forward", "step"):
+        lines += ["", f"| {direction}, us | " + " | ".join(FORMS) + " | gain |"]
+        lines += ["| --- |" + " ---: |" * (len(FORMS) + 1)]
+        gains = []
+        chosen = [row for row in results if row["direction"] == direction]
+        for case in dict.fromkeys(row["case"] for row in chosen):
+            of_case = {row["form"]: row for row in chosen if row["case"] == case}
+            best = min(of_case[f]["median_us"] for f in ("resize", "broadcast"))
+            gains.append(best / of_case["default"]["median_us"])
+            cells = [
+                f"{row['median_us']:.0f}" + ("" if row["right"] else " wrong")
+                for row in (of_case[f] for f in FORMS)
+            ]
+            lines.append(f"| {case} | {' | '.join(cells)} | {gains[-1]:.2f} |")
+        mean = statistics.geometric_mean(gains)
+        lines += ["", f"geometric mean of the gains: {mean:.2f}"]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--output", type=Path, help="JSON to write, the tables in .md")
+    parser.add_argument("--quick", action="store_true", help="a few small cases")
+    parser.add_argument("--iterations", type=int, default=7)
+    arguments = parser.parse_args()
+    results = [
+        row
+        for case in tqdm(QUICK if arguments.quick else CASES)
+        for row in rows(case, arguments.iterations)
+    ]
+    print(report(results), end="")
+    if arguments.output:
+        record = {"machine": harness.machine(), "results": results}
+        arguments.output.write_text(json.dumps(record, indent=1))
+        arguments.output.with_suffix(".md").write_text(report(results))
