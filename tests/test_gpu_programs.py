@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import pytest
 from conftest import skip_or_fail
 
-from jax_upsample import resize_nearest, upsample_nearest
+from jax_upsample import resize_nearest, upsample_conv, upsample_nearest
 
 FWD, BWD = "jax_upsample_nearest_fwd_v1", "jax_upsample_nearest_bwd_v1"
 
@@ -150,6 +150,22 @@ def test_resize_by_default_is_one_call_or_fusion(h100, x, y, dtype):
     for program in (up, back):
         assert program.count("scatter", "sort") == 0
         assert program.temporary_bytes == 0
+
+
+def test_upsample_conv_never_stores_the_upsampled_array(h100):
+    """Forward and gradients by default; the plain form does."""
+    shapes = (4, 32, 32, 64), (3, 3, 64, 48)
+
+    def step(method):
+        def loss(x, kernel):
+            y = upsample_conv(x, kernel, method=method)
+            return jnp.mean(jnp.square(y.astype(jnp.float32)))
+
+        return jax.value_and_grad(loss, argnums=(0, 1))
+
+    upsampled = re.compile(r"\[4,(?:64,64,64|64,32,2,32,2|32,2,32,2,64)\]")
+    assert not upsampled.search(Program(step(None), h100, *shapes).text)
+    assert upsampled.search(Program(step("plain"), h100, *shapes).text)
 
 
 def test_the_check_can_fail(h100):
