@@ -1,17 +1,23 @@
 // The host build of the kernel bodies against plain loops, on random problems.
 //
-// Reaches what no call through XLA does: buffers of every alignment, and the 64-bit
-// bodies on small arrays. Each buffer is one allocation of just its size, so that the
-// address sanitizer sees a single byte too many. Usage: host_bodies COUNT
+// Reaches what no call through XLA does: buffers of every alignment, the 64-bit bodies
+// and several rows an item on small arrays, and tables that lie. Each buffer is one
+// allocation of just its size, so that the address sanitizer sees a single byte too
+// many. Usage: host_bodies COUNT
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <random>
 #include <vector>
 
+#include "dispatch.h"
 #include "number_formats.h"
+#include "resize_nearest.h"
 #include "upsample_nearest.h"
 
 using namespace jax_upsample;
@@ -24,62 +30,30 @@ int64_t Random(int64_t low, int64_t high) {
   return std::uniform_int_distribution<int64_t>(low, high)(generator);
 }
 
-// A buffer whose address is `offset` beyond one that malloc aligns to 16.
+// A buffer whose address is a multiple of `number_bytes`, half of the time not of 16.
 class Buffer {
  public:
-  Buffer(int64_t bytes, int64_t offset)
-      : memory_(static_cast<char*>(std::malloc(bytes + offset)), &std::free),
-        data_(memory_.get() + offset),
-        bytes_(bytes) {
-    std::memset(data_, 0xA5, bytes);  // poison
+  Buffer(int64_t bytes, int number_bytes) : bytes_(bytes) {
+    const int64_t offset = Random(0, 1) * Random(0, 16 / number_bytes) * number_bytes;
+    memory_.reset(static_cast<char*>(std::malloc(bytes + offset)));
+    data_ = memory_.get() + offset;  // malloc aligns to 16
+    Poison(0xA5);
   }
   char* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  void Poison(int byte) { std::memset(data_, byte, bytes_); }
   void FillRandom() {
     for (int64_t i = 0; i < bytes_; ++i) data_[i] = static_cast<char>(Random(0, 255));
   }
 
  private:
-  std::unique_ptr<char, decltype(&std::free)> memory_;
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<char, Free> memory_;
   char* data_;
   int64_t bytes_;
 };
-
-struct Problem {
-  std::vector<int64_t> dims;
-  std::vector<int64_t> scales;
-
-  int64_t Count(bool large) const {
-    int64_t count = 1;
-    for (size_t d = 0; d < dims.size(); ++d) count *= dims[d] * (large ? scales[d] : 1);
-    return count;
-  }
-  // The element of the small array that an element of the large one repeats.
-  int64_t Source(int64_t large) const {
-    int64_t source = 0, stride = 1;
-    for (size_t d = dims.size(); d-- > 0;) {
-      const int64_t size = dims[d] * scales[d];
-      source += large % size / scales[d] * stride;
-      large /= size;
-      stride *= dims[d];
-    }
-    return source;
-  }
-};
-
-Problem RandomProblem() {
-  Problem problem;
-  const int rank = static_cast<int>(Random(0, 6));
-  constexpr int64_t kChannels[] = {1, 2, 3, 4, 8, 16, 24, 32, 48};
-  for (int d = 0; d < rank; ++d)
-    problem.dims.push_back(Random(1, Random(0, 1) ? 3 : 9));
-  if (rank > 0 && Random(0, 1)) problem.dims.back() = kChannels[Random(0, 8)];
-  problem.scales.assign(rank, 1);
-  for (int axis = 0; rank > 0 && axis < 3; ++axis) {
-    problem.scales[Random(0, rank - 1)] =
-        Random(0, 9) == 0 ? Random(5, 100) : Random(1, 5);
-  }
-  return problem;
-}
 
 int64_t Alignment(const Buffer& a, const Buffer& b) {
   const uintptr_t both = reinterpret_cast<uintptr_t>(a.data()) |
@@ -87,112 +61,372 @@ int64_t Alignment(const Buffer& a, const Buffer& b) {
   return static_cast<int64_t>(both & (~both + 1));
 }
 
-// The same problem in 64-bit arithmetic, which the planner keeps for huge arrays.
-void Widen(Plan& plan) {
-  const Extents& extents = plan.extents;
-  plan.wide_index = true;
-  plan.loaded = plan.stored = 1;
-  plan.scale_constant = plan.rows_constant = 0;
-  plan.contiguous = plan.flat = false;
-  plan.items = extents.SmallCount();
-  if (plan.direction == Direction::kForward) {
-    const int64_t window_rows = extents.scale[0] * extents.scale[1];
-    plan.items *= extents.scale[2] *
-                  ((window_rows + plan.rows_per_item - 1) / plan.rows_per_item);
-  }
+constexpr Element kElements[] = {
+    {8, Format::kFloat64, 1},           {16, Format::kFloat64, 2},
+    {4, Format::kFloat32, 1},           {8, Format::kFloat32, 2},
+    {2, Format::kFloat16, 1},           {2, Format::kBFloat16, 1},
+    {1, Format::kFloat8E3M4, 1},        {1, Format::kFloat8E4M3, 1},
+    {1, Format::kFloat8E5M2, 1},        {1, Format::kFloat8E4M3Fn, 1},
+    {1, Format::kFloat8E4M3Fnuz, 1},    {1, Format::kFloat8E5M2Fnuz, 1},
+    {1, Format::kFloat8E4M3B11Fnuz, 1},
+};
+
+// The float8 formats are many, but one size.
+Element RandomElement() {
+  return kElements[Random(0, Random(0, 1) ? 6 : std::size(kElements) - 1)];
 }
 
-bool CheckForward(const Problem& problem, int bytes, bool wide) {
-  const int64_t small_count = problem.Count(false), large_count = problem.Count(true);
-  Buffer small(small_count * bytes, Random(0, 1) * Random(0, 16 / bytes) * bytes);
-  Buffer large(large_count * bytes, Random(0, 1) * Random(0, 16 / bytes) * bytes);
-  small.FillRandom();
-  Plan plan =
-      PlanUpsampleNearestFwd(MergeDimensions(problem.dims.data(), problem.scales.data(),
-                                             static_cast<int>(problem.dims.size())),
-                             {bytes, Format::kNone, 1}, Alignment(small, large));
-  if (wide) Widen(plan);
-  if (RunUpsampleNearestFwd(plan, small.data(), large.data()) != 0) return false;
-  for (int64_t i = 0; i < large_count; ++i) {
-    if (std::memcmp(large.data() + i * bytes, small.data() + problem.Source(i) * bytes,
-                    bytes) != 0)
+int NumberBytes(Element element) { return element.bytes / element.components; }
+
+void Encode(Format format, double number, char* to) {
+  WithFormat(format, [&](auto type) {
+    const auto bits = decltype(type)::type::Encode(number);
+    std::memcpy(to, &bits, sizeof(bits));
+    return 0;
+  });
+}
+
+double Decode(Format format, const char* from) {
+  double number = 0;
+  WithFormat(format, [&](auto type) {
+    typename decltype(type)::type::Bits bits;
+    std::memcpy(&bits, from, sizeof(bits));
+    number = decltype(type)::type::Decode(bits);
+    return 0;
+  });
+  return number;
+}
+
+// --------------------------------------------------------------------------- problems
+
+constexpr int64_t kMaxCount = 50000;
+
+// Each dimension on its own: source_of[d][j] is the source index of target index j.
+struct Problem {
+  std::vector<int64_t> source, target;
+  std::vector<std::vector<int32_t>> source_of;
+  bool wide = Random(0, 3) == 0;  // in 64-bit arithmetic
+  bool hostile = false;           // what the op is told is not what source_of says
+
+  int rank() const { return static_cast<int>(source.size()); }
+  int64_t SourceCount() const { return Count(source); }
+  int64_t TargetCount() const { return Count(target); }
+  // The source element that an element of the target repeats.
+  int64_t Source(int64_t element) const {
+    int64_t result = 0, stride = 1;
+    for (int d = rank(); d-- > 0;) {
+      result += source_of[d][element % target[d]] * stride;
+      element /= target[d];
+      stride *= source[d];
+    }
+    return result;
+  }
+
+ private:
+  static int64_t Count(const std::vector<int64_t>& dims) {
+    int64_t count = 1;
+    for (int64_t size : dims) count *= size;
+    return count;
+  }
+};
+
+int64_t RandomSize() { return Random(1, Random(0, 1) ? 3 : 9); }
+
+int64_t RandomChannels() {
+  constexpr int64_t kChannels[] = {1, 2, 3, 4, 8, 16, 24, 32, 48};
+  return kChannels[Random(0, 8)];
+}
+
+std::vector<int64_t> RandomDims() {
+  std::vector<int64_t> dims;
+  for (int64_t rank = Random(0, 6); rank > 0; --rank) dims.push_back(RandomSize());
+  if (!dims.empty() && Random(0, 1)) dims.back() = RandomChannels();
+  return dims;
+}
+
+struct UpsampleProblem : Problem {
+  static constexpr const char* kOp = "upsample_nearest";
+  std::vector<int64_t> scales;
+
+  UpsampleProblem() {
+    source = target = RandomDims();
+    scales.assign(rank(), 1);
+    for (int axis = 0; rank() > 0 && axis < 3; ++axis) {
+      scales[Random(0, rank() - 1)] = Random(0, 9) == 0 ? Random(5, 100) : Random(1, 5);
+    }
+    for (int d = 0; d < rank(); ++d) {
+      target[d] *= scales[d];
+      source_of.emplace_back(target[d]);
+      for (int64_t j = 0; j < target[d]; ++j) source_of[d][j] = j / scales[d];
+    }
+  }
+
+  bool Fits() const { return TargetCount() <= kMaxCount; }
+
+  int RunForward(Element element, int64_t alignment, const void* from, void* to) const {
+    Plan plan = PlanUpsampleNearestFwd(Merged(), element, alignment);
+    if (wide) Widen(plan);
+    return RunUpsampleNearestFwd(plan, from, to);
+  }
+
+  int RunBackward(Element element, int64_t alignment, const void* from,
+                  void* to) const {
+    Plan plan = PlanUpsampleNearestBwd(Merged(), element, alignment);
+    if (wide) Widen(plan);
+    return RunUpsampleNearestBwd(plan, from, to);
+  }
+
+  void Print() const {}
+
+ private:
+  Extents Merged() const {
+    return MergeDimensions(source.data(), scales.data(), rank());
+  }
+
+  // The same problem in 64-bit arithmetic, which the planner keeps for huge arrays.
+  static void Widen(Plan& plan) {
+    const Extents& extents = plan.extents;
+    plan.wide_index = true;
+    plan.loaded = plan.stored = 1;
+    plan.scale_constant = plan.rows_constant = 0;
+    plan.contiguous = plan.flat = false;
+    plan.items = extents.SmallCount();
+    if (plan.direction == Direction::kForward) {
+      const int64_t window_rows = extents.scale[0] * extents.scale[1];
+      plan.items *= extents.scale[2] *
+                    ((window_rows + plan.rows_per_item - 1) / plan.rows_per_item);
+    }
+  }
+};
+
+struct ResizeProblem : Problem {
+  static constexpr const char* kOp = "resize_nearest";
+
+  ResizeProblem() {
+    hostile = Random(0, 2) == 0;
+    source = target = RandomDims();
+    std::vector<bool> changes(rank(), false);
+    // Whole vectors along `inner` need a last dimension that stays.
+    const int last = rank() - (rank() > 1 && Random(0, 1) ? 2 : 1);
+    for (int axis = 0; rank() > 0 && axis < 3; ++axis) changes[Random(0, last)] = true;
+    for (int d = 0; d < rank(); ++d) {
+      if (changes[d]) target[d] = RandomTargetSize();
+      source_of.push_back(RandomSources(source[d], target[d], changes[d]));
+      std::vector<int32_t> first(source[d] + 1);
+      for (int64_t i = 0; i <= source[d]; ++i) {
+        first[i] = static_cast<int32_t>(
+            std::lower_bound(source_of[d].begin(), source_of[d].end(), i) -
+            source_of[d].begin());
+      }
+      index_tables_.push_back(Table(source_of[d], source[d], changes[d]));
+      first_tables_.push_back(Table(first, target[d], changes[d]));
+    }
+  }
+
+  // Ranges that lie may all be the whole axis.
+  bool Fits() const {
+    return hostile ? SourceCount() * TargetCount() <= kMaxCount
+                   : std::max(SourceCount(), TargetCount()) <= kMaxCount;
+  }
+
+  int RunForward(Element element, int64_t alignment, const void* from, void* to) const {
+    const ResizePlan plan =
+        Planned(&PlanResizeNearestFwd, index_tables_, element, alignment);
+    return RunResizeNearestFwd(plan, from, to);
+  }
+
+  int RunBackward(Element element, int64_t alignment, const void* from,
+                  void* to) const {
+    const ResizePlan plan =
+        Planned(&PlanResizeNearestBwd, first_tables_, element, alignment);
+    return RunResizeNearestBwd(plan, from, to);
+  }
+
+  void Print() const {
+    std::printf(", hostile %d, at most %d rows an item", hostile, rows_per_item_);
+  }
+
+ private:
+  using Planner = ResizePlan (*)(ResizeExtents, Element, int64_t);
+
+  static int64_t RandomTargetSize() {
+    switch (Random(0, 19)) {
+      case 0:
+        return 0;  // a gradient of zeros
+      case 1:
+        return Random(10, 100);
+      default:
+        return Random(0, 1) ? RandomSize() : RandomChannels();
+    }
+  }
+
+  static std::vector<int32_t> RandomSources(int64_t source_size, int64_t target_size,
+                                            bool changes) {
+    const bool even = Random(0, 1);
+    std::vector<int32_t> sources(target_size);
+    for (int64_t j = 0; j < target_size; ++j) {
+      sources[j] = static_cast<int32_t>(!changes ? j
+                                        : even   ? j * source_size / target_size
+                                                 : Random(0, source_size - 1));
+    }
+    std::sort(sources.begin(), sources.end());
+    return sources;
+  }
+
+  // No entry should exceed `bound`. Without bytes where a dimension has no table.
+  Buffer Table(const std::vector<int32_t>& entries, int64_t bound, bool changes) const {
+    constexpr int kBytes = sizeof(int32_t);
+    Buffer table(changes ? static_cast<int64_t>(entries.size()) * kBytes : 0, kBytes);
+    for (int64_t i = 0; i < table.bytes() / kBytes; ++i) {
+      const int32_t entry = hostile ? RandomLie(entries[i], bound) : entries[i];
+      std::memcpy(table.data() + i * kBytes, &entry, kBytes);
+    }
+    return table;
+  }
+
+  static int32_t RandomLie(int32_t truth, int64_t bound) {
+    using Limits = std::numeric_limits<int32_t>;
+    switch (Random(0, 6)) {
+      case 0:
+        return static_cast<int32_t>(Random(Limits::min(), Limits::max()));
+      case 1:
+        return Random(0, 1) ? Limits::min() : Limits::max();
+      case 2:
+        return static_cast<int32_t>(bound + Random(0, 2));
+      case 3:
+        return static_cast<int32_t>(-Random(1, 3));
+      case 4:
+        return static_cast<int32_t>(Random(0, bound));
+      default:
+        return truth;
+    }
+  }
+
+  ResizePlan Planned(Planner planner, const std::vector<Buffer>& buffers,
+                     Element element, int64_t alignment) const {
+    std::vector<const int32_t*> tables;
+    for (const Buffer& buffer : buffers) {
+      tables.push_back(buffer.bytes() == 0
+                           ? nullptr
+                           : reinterpret_cast<const int32_t*>(buffer.data()));
+    }
+    ResizeExtents extents =
+        MergeResizeDimensions(source.data(), target.data(), tables.data(), rank());
+    // The planner takes 64 bits for so many copies of the problem; one of them is run.
+    const int64_t copies = wide ? int64_t{1} << 31 : 1;
+    extents.outer[0] *= copies;
+    ResizePlan plan = planner(extents, element, alignment);
+    plan.extents.outer[0] /= copies;
+    plan.items /= copies;
+    if (plan.wide_index != wide) std::abort();
+
+    // The planner lets rows share an item where there are very many items.
+    const bool forward = plan.direction == Direction::kForward;
+    const int64_t rows = (forward ? extents.target : extents.source)[1];
+    const auto chunks = [&] {
+      return (rows + plan.rows_per_item - 1) / plan.rows_per_item;
+    };
+    plan.items /= chunks();
+    plan.rows_per_item = forward || extents.table[0] == nullptr ? rows_per_item_ : 1;
+    while (plan.rows_per_item > rows) plan.rows_per_item /= 2;
+    plan.items *= chunks();
+    return plan;
+  }
+
+  std::vector<Buffer> index_tables_, first_tables_;  // as resize_nearest.h says
+  int rows_per_item_ = 1 << Random(0, 2);
+};
+
+// ----------------------------------------------------------------------------- checks
+
+// Whether `run` fills the result, whatever it held before.
+template <typename Run>
+bool FillsAgain(const Run& run, Buffer& result) {
+  const std::vector<char> first(result.data(), result.data() + result.bytes());
+  result.Poison(0x5A);
+  return run() == 0 && std::equal(first.begin(), first.end(), result.data());
+}
+
+template <typename ProblemT>
+bool CheckForward(const ProblemT& problem, Element element) {
+  const int bytes = element.bytes;
+  Buffer source(problem.SourceCount() * bytes, NumberBytes(element));
+  Buffer target(problem.TargetCount() * bytes, NumberBytes(element));
+  if (target.bytes() == 0) return true;  // never planned
+  source.FillRandom();
+  const auto run = [&] {
+    return problem.RunForward(element, Alignment(source, target), source.data(),
+                              target.data());
+  };
+  if (run() != 0) return false;
+  if (problem.hostile) return FillsAgain(run, target);
+  for (int64_t i = 0; i < problem.TargetCount(); ++i) {
+    if (std::memcmp(target.data() + i * bytes,
+                    source.data() + problem.Source(i) * bytes, bytes) != 0)
       return false;
   }
   return true;
 }
 
 // Terms of -1, 0 and 1, few enough not to be 0 that every format holds every sum.
-template <typename FormatT>
-bool CheckBackward(const Problem& problem, Format format, bool wide) {
-  using Bits = typename FormatT::Bits;
-  constexpr int kBytes = sizeof(Bits);
-  const int64_t small_count = problem.Count(false), large_count = problem.Count(true);
-  const int components = kBytes >= 4 ? static_cast<int>(Random(1, 2)) : 1;
-  const int64_t offset = Random(0, 1) * Random(0, 16 / kBytes) * kBytes;
-  Buffer large(large_count * components * kBytes, offset);
-  Buffer small(small_count * components * kBytes, Random(0, 1) * offset);
-  std::vector<double> sums(small_count * components, 0.0);
-  const int64_t window = large_count / small_count;
-  for (int64_t i = 0; i < large_count * components; ++i) {
+template <typename ProblemT>
+bool CheckBackward(const ProblemT& problem, Element element) {
+  const int components = element.components, bytes = NumberBytes(element);
+  Buffer target(problem.TargetCount() * element.bytes, bytes);
+  Buffer source(problem.SourceCount() * element.bytes, bytes);
+  std::vector<double> sums(problem.SourceCount() * components, 0.0);
+  const int64_t window = problem.TargetCount() / problem.SourceCount();
+  for (int64_t i = 0; i < problem.TargetCount() * components; ++i) {
     double& sum = sums[problem.Source(i / components) * components + i % components];
     double term = Random(0, window / 4) == 0 ? static_cast<double>(Random(-1, 1)) : 0.0;
     if (std::abs(sum + term) > 8) term = 0;
     sum += term;
-    const Bits bits = FormatT::Encode(term);
-    std::memcpy(large.data() + i * kBytes, &bits, kBytes);
+    Encode(element.format, term, target.data() + i * bytes);
   }
-  Plan plan = PlanUpsampleNearestBwd(
-      MergeDimensions(problem.dims.data(), problem.scales.data(),
-                      static_cast<int>(problem.dims.size())),
-      {kBytes * components, format, components}, Alignment(small, large));
-  if (wide) Widen(plan);
-  if (RunUpsampleNearestBwd(plan, large.data(), small.data()) != 0) return false;
-  for (int64_t i = 0; i < small_count * components; ++i) {
-    Bits bits;
-    std::memcpy(&bits, small.data() + i * kBytes, kBytes);
-    if (FormatT::Decode(bits) != sums[i]) return false;
+  const auto run = [&] {
+    return problem.RunBackward(element, Alignment(target, source), target.data(),
+                               source.data());
+  };
+  if (run() != 0) return false;
+  if (problem.hostile) return FillsAgain(run, source);
+  for (int64_t i = 0; i < problem.SourceCount() * components; ++i) {
+    if (Decode(element.format, source.data() + i * bytes) != sums[i]) return false;
   }
   return true;
 }
 
-bool CheckBackward(const Problem& problem, bool wide) {
-  switch (Random(0, 5)) {
-    case 0:
-      return CheckBackward<Float64>(problem, Format::kFloat64, wide);
-    case 1:
-      return CheckBackward<Float32>(problem, Format::kFloat32, wide);
-    case 2:
-      return CheckBackward<Float16>(problem, Format::kFloat16, wide);
-    case 3:
-      return CheckBackward<BFloat16>(problem, Format::kBFloat16, wide);
-    case 4:
-      return CheckBackward<Float8E4M3Fn>(problem, Format::kFloat8E4M3Fn, wide);
-    default:
-      return CheckBackward<Float8E5M2Fnuz>(problem, Format::kFloat8E5M2Fnuz, wide);
+template <typename ProblemT>
+int CountWrong(int count) {
+  int failed = 0;
+  for (int i = 0; i < count; ++i) {
+    ProblemT problem;
+    while (!problem.Fits()) problem = ProblemT();
+    const Element element = RandomElement();
+    const bool forward = CheckForward(problem, element);
+    const bool backward = CheckBackward(problem, element);
+    if (forward && backward) continue;
+    ++failed;
+    std::printf(
+        "%s %d, forward %s, backward %s, %d bytes in %d of format %d, 64-bit %d",
+        ProblemT::kOp, i, forward ? "right" : "wrong", backward ? "right" : "wrong",
+        element.bytes, element.components, static_cast<int>(element.format),
+        problem.wide);
+    problem.Print();
+    for (int d = 0; d < problem.rank(); ++d) {
+      std::printf("%s%lld->%lld", d == 0 ? ": " : " ",
+                  static_cast<long long>(problem.source[d]),
+                  static_cast<long long>(problem.target[d]));
+    }
+    std::printf("\n");
   }
+  std::printf("%s: %d of %d wrong\n", ProblemT::kOp, failed, count);
+  return failed;
 }
 
 }  // namespace
 
 int main(int, char** arguments) {
   const int count = std::atoi(arguments[1]);
-  int failed = 0;
-  for (int i = 0; i < count; ++i) {
-    Problem problem = RandomProblem();
-    while (problem.Count(true) > 50000) problem = RandomProblem();
-    const bool wide = Random(0, 3) == 0;
-    const bool forward = CheckForward(problem, 1 << Random(0, 4), wide);
-    const bool backward = CheckBackward(problem, wide);
-    if (forward && backward) continue;
-    ++failed;
-    std::printf("problem %d, forward %s, backward %s, 64-bit %d:", i,
-                forward ? "right" : "wrong", backward ? "right" : "wrong", wide);
-    for (size_t d = 0; d < problem.dims.size(); ++d) {
-      std::printf(" %lldx%lld", static_cast<long long>(problem.dims[d]),
-                  static_cast<long long>(problem.scales[d]));
-    }
-    std::printf("\n");
-  }
-  std::printf("%d of %d wrong\n", failed, count);
-  return failed != 0;
+  const int failed = CountWrong<UpsampleProblem>(count);
+  return failed + CountWrong<ResizeProblem>(count) != 0;
 }

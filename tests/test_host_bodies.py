@@ -1,7 +1,8 @@
 """The kernel bodies in a program of their own, under the sanitizers.
 
 Guards what XLA's aligned buffers and moderate sizes never reach: unaligned addresses,
-the 64-bit bodies, and a byte read or written outside a buffer.
+the 64-bit bodies, several rows an item, and a byte read or written outside a buffer,
+whatever a table says.
 """
 
 import shutil
@@ -20,6 +21,8 @@ def test_host_bodies_under_sanitizers(tmp_path):
     program = tmp_path / "host_bodies"
     sources = (
         ROOT / "tests" / "host_bodies.cc",
+        ROOT / "cuda" / "resize_nearest_host.cc",
+        ROOT / "cuda" / "resize_nearest_plan.cc",
         ROOT / "cuda" / "upsample_nearest_host.cc",
         ROOT / "cuda" / "upsample_nearest_plan.cc",
     )
@@ -32,5 +35,5 @@ def test_host_bodies_under_sanitizers(tmp_path):
     subprocess.run(
         [compiler, *flags, f"-I{ROOT / 'cuda'}", *sources, "-o", program], check=True
     )
-    finished = subprocess.run([program, "2000"], capture_output=True, text=True)
+    finished = subprocess.run([program, "4000"], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stdout + finished.stderr
