@@ -30,6 +30,7 @@ import jax_upsample
 
 Function = Callable[..., Any]
 Row = dict[str, Any]
+Clock = Callable[[Function, Any, int], list[float]]  # function, operand, iterations
 
 DIRECTIONS = ("forward", "backward")
 
@@ -96,6 +97,11 @@ def wall_times(function: Function, operand: Any, iterations: int) -> list[float]
     return times
 
 
+def times() -> Clock:
+    """The clock of the default backend's JAX forms."""
+    return kernel_times if jax.default_backend() == "gpu" else wall_times
+
+
 def event_times(function: Function, iterations: int) -> list[float]:
     """Microseconds between CUDA events of PyTorch around each call."""
     import torch
@@ -135,7 +141,7 @@ def jax_rows(
     The form `reference` says what is right: itself forward, its transpose in float32,
     rounded once, backward.
     """
-    times = kernel_times if jax.default_backend() == "gpu" else wall_times
+    clock = times()
     x = random(case.shape, case.dtype)
     x_like = jax.ShapeDtypeStruct(case.shape, jnp.dtype(case.dtype))
     right_form = forms(case)[reference]
@@ -157,12 +163,12 @@ def jax_rows(
             right = same_type and bool((result == expected).all())
             del result
             row = {"peer": name, "direction": direction, "right": right}
-            yield row | {"us": times(function, operand, iterations)}
+            yield row | {"us": clock(function, operand, iterations)}
     row = {"peer": "probe", "right": None}
-    us = times(probe(case.resized, case.dtype), x, iterations)
+    us = clock(probe(case.resized, case.dtype), x, iterations)
     yield row | {"direction": "forward", "us": us}
     if case.differentiable:
-        us = times(probe(case.shape, case.dtype), g, iterations)
+        us = clock(probe(case.shape, case.dtype), g, iterations)
         yield row | {"direction": "backward", "us": us}
 
 
@@ -245,13 +251,40 @@ def table(results: list[Row], direction: str) -> Iterator[str]:
         yield f"| {case} | " + " | ".join(cells) + " |"
 
 
-def report(results: list[Row]) -> str:
-    """The machine and a table for each direction."""
+def report(results: list[Row]) -> Iterator[str]:
+    """A table for each direction."""
     clock = "kernel times" if jax.default_backend() == "gpu" else "wall times"
-    lines = [f"{name}: {value}  " for name, value in machine().items()]
     for direction in DIRECTIONS:
-        lines += ["", f"{clock}, medians", "", *table(results, direction)]
-    return "\n".join(lines) + "\n"
+        yield from ("", f"{clock}, medians", "", *table(results, direction))
+
+
+# ------------------------------------------------------------------------ command line
+
+
+def command_line(description: str, iterations: int) -> argparse.Namespace:
+    """The options of every benchmark: `output`, `quick` and `iterations`."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        "--output", type=Path, help="JSON file to write, the tables beside it in .md"
+    )
+    parser.add_argument("--quick", action="store_true", help="a few small cases")
+    parser.add_argument("--iterations", type=int, default=iterations)
+    return parser.parse_args()
+
+
+def publish(
+    results: list[Row],
+    report: Callable[[list[Row]], Iterator[str]],
+    output: Path | None,
+) -> None:
+    """Prints the machine and the report; writes them and the JSON to `output`."""
+    on = machine()
+    lines = [*(f"{name}: {value}  " for name, value in on.items()), *report(results)]
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if output:
+        output.write_text(json.dumps({"machine": on, "results": results}, indent=1))
+        output.with_suffix(".md").write_text(text)
 
 
 def run(
@@ -272,13 +305,7 @@ def run(
       reference: the one of them that the others must equal.
       interpolate: the same in PyTorch; see `torch_rows`.
     """
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument(
-        "--output", type=Path, help="JSON file to write, the tables beside it in .md"
-    )
-    parser.add_argument("--quick", action="store_true", help="a few small cases")
-    parser.add_argument("--iterations", type=int, default=10)
-    arguments = parser.parse_args()
+    arguments = command_line(description, iterations=10)
     with_torch = (
         jax.default_backend() == "gpu" and importlib.util.find_spec("torch") is not None
     )
@@ -294,9 +321,4 @@ def run(
             results.append(
                 {"case": str(case), "bytes": case.bytes, "median_us": median} | row
             )
-    print(report(results), end="")
-    if arguments.output:
-        arguments.output.write_text(
-            json.dumps({"machine": machine(), "results": results}, indent=1)
-        )
-        arguments.output.with_suffix(".md").write_text(report(results))
+    publish(results, report, arguments.output)

@@ -8,13 +8,10 @@ is checked against the plain form before it is timed. What the figures are, harn
 says.
 """
 
-import argparse
 import dataclasses
-import json
 import math
 import statistics
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import harness
@@ -94,11 +91,9 @@ def close(actual: Any, expected: Any) -> bool:
     return jax.tree.all(jax.tree.map(one, actual, expected))
 
 
-def rows(case: Case, iterations: int) -> Iterator[dict[str, Any]]:
+def rows(case: Case, iterations: int) -> Iterator[harness.Row]:
     """Checks and times every form of a case."""
-    times = (
-        harness.kernel_times if jax.default_backend() == "gpu" else harness.wall_times
-    )
+    clock = harness.times()
     window = (3, 3, case.shape[-1], case.outputs)
     x = jax.random.normal(jax.random.key(0), case.shape, case.dtype)
     kernel = jax.random.normal(jax.random.key(1), window, case.dtype)
@@ -108,7 +103,7 @@ def rows(case: Case, iterations: int) -> Iterator[dict[str, Any]]:
         for name in FORMS:
             function = jax.jit(wrap(form(name)))
             right = close(function(x, kernel), expected)
-            us = times(lambda both, f=function: f(*both), (x, kernel), iterations)
+            us = clock(lambda both, f=function: f(*both), (x, kernel), iterations)
             yield {
                 "case": str(case),
                 "direction": direction,
@@ -119,12 +114,12 @@ def rows(case: Case, iterations: int) -> Iterator[dict[str, Any]]:
             }
 
 
-def report(results: list[dict[str, Any]]) -> str:
+def report(results: list[harness.Row]) -> Iterator[str]:
     """Tables; the last column is the gain of "folded", the default of all cases."""
-    lines = [f"{name}: {value}  " for name, value in harness.machine().items()]
     for direction in ("forward", "step"):
-        lines += ["", f"| {direction}, us | " + " | ".join(FORMS) + " | gain |"]
-        lines += ["| --- |" + " ---: |" * (len(FORMS) + 1)]
+        yield ""
+        yield f"| {direction}, us | " + " | ".join(FORMS) + " | gain |"
+        yield "| --- |" + " ---: |" * (len(FORMS) + 1)
         gains = []
         chosen = [row for row in results if row["direction"] == direction]
         for case in dict.fromkeys(row["case"] for row in chosen):
@@ -135,25 +130,17 @@ def report(results: list[dict[str, Any]]) -> str:
                 f"{row['median_us']:.0f}" + ("" if row["right"] else " wrong")
                 for row in (of_case[f] for f in FORMS)
             ]
-            lines.append(f"| {case} | {' | '.join(cells)} | {gains[-1]:.2f} |")
-        mean = statistics.geometric_mean(gains)
-        lines += ["", f"geometric mean of the gains: {mean:.2f}"]
-    return "\n".join(lines) + "\n"
+            yield f"| {case} | {' | '.join(cells)} | {gains[-1]:.2f} |"
+        yield ""
+        yield f"geometric mean of the gains: {statistics.geometric_mean(gains):.2f}"
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--output", type=Path, help="JSON to write, the tables in .md")
-    parser.add_argument("--quick", action="store_true", help="a few small cases")
-    parser.add_argument("--iterations", type=int, default=7)
-    arguments = parser.parse_args()
+    description = (__doc__ or "").split("\n")[0]
+    arguments = harness.command_line(description, iterations=7)
     results = [
         row
         for case in tqdm(QUICK if arguments.quick else CASES)
         for row in rows(case, arguments.iterations)
     ]
-    print(report(results), end="")
-    if arguments.output:
-        record = {"machine": harness.machine(), "results": results}
-        arguments.output.write_text(json.dumps(record, indent=1))
-        arguments.output.with_suffix(".md").write_text(report(results))
+    harness.publish(results, report, arguments.output)
