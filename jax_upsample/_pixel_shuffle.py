@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
+import numpy as np
 from jax import lax
 
 from jax_upsample import _arguments
@@ -70,9 +71,8 @@ def pixel_shuffle(
              [2, 3, 6, 7]], dtype=int32)
     """
     function = "pixel_shuffle"
-    array = _arguments.array(function, x)
-    by_axis, channel = _canonicalize(
-        function, array, scale, axes, channel_axis, channel_order
+    array, by_axis, channel = _canonicalize(
+        function, x, scale, axes, channel_axis, channel_order
     )
     window = math.prod(by_axis.values())
     if array.shape[channel] % window != 0:
@@ -119,9 +119,8 @@ def pixel_unshuffle(
              [2, 3, 6, 7]], dtype=int32)
     """
     function = "pixel_unshuffle"
-    array = _arguments.array(function, x)
-    by_axis, channel = _canonicalize(
-        function, array, scale, axes, channel_axis, channel_order
+    array, by_axis, channel = _canonicalize(
+        function, x, scale, axes, channel_axis, channel_order
     )
     for axis, factor in by_axis.items():
         if array.shape[axis] % factor != 0:
@@ -134,19 +133,21 @@ def pixel_unshuffle(
 
 def _canonicalize(
     function: str,
-    x: jax.Array,
+    x: Any,
     scale: Any,
     axes: Any,
     channel_axis: Any,
     channel_order: Any,
-) -> tuple[dict[int, int], int]:
-    """Checks the arguments; the scales by axis, axes increasing, and the channels'."""
-    axes = _arguments.canonical_axes(function, axes, x.ndim)
+) -> tuple[jax.Array, dict[int, int], int]:
+    """Checks the arguments; the array, the scale of each axis, the channels' axis."""
+    array = _arguments.array(function, x)
+    rank = array.ndim
+    axes = _arguments.canonical_axes(function, axes, rank)
     scales = _arguments.canonical_scales(function, scale, len(axes))
     channel = _arguments.integer(function, "channel_axis", channel_axis)
-    if not -x.ndim <= channel < x.ndim or channel % x.ndim in axes:
+    if not -rank <= channel < rank or channel % rank in axes:
         raise ValueError(
-            f"{function}: channel_axis must be an axis of x (rank {x.ndim}) that is "
+            f"{function}: channel_axis must be an axis of x (rank {rank}) that is "
             f"none of axes {axes}, got {channel_axis!r}"
         )
     if channel_order not in CHANNEL_ORDERS:
@@ -155,55 +156,53 @@ def _canonicalize(
             f"got {channel_order!r}"
         )
     # The channels count the windows in the order in which the caller names the axes.
-    return dict(zip(axes, scales, strict=True)), channel % x.ndim
+    return array, dict(zip(axes, scales, strict=True)), channel % rank
 
 
 def shuffle(
     x: jax.Array, by_axis: dict[int, int], channel: int, channel_order: str = "tf"
 ) -> jax.Array:
     """`pixel_shuffle` of arguments that are known to be right."""
-    scales = tuple(by_axis.values())
-    channels = x.shape[channel] // math.prod(scales)
-    tf = channel_order == "tf"
-    split = (*scales, channels) if tf else (channels, *scales)
-    x = lax.reshape(x, (*x.shape[:channel], *split, *x.shape[channel + 1 :]))
-    phase = channel + (0 if tf else 1)  # the place of the first scale
-    order: list[int] = []
-    sizes = []
-    for axis in range(x.ndim - len(scales)):
-        place = axis if axis < channel else axis + len(scales)
-        size = x.shape[place]
-        if axis == channel:
-            place = channel + (len(scales) if tf else 0)
-            size = channels
-        order.append(place)
-        if axis in by_axis:
-            order.append(phase + list(by_axis).index(axis))
-            size *= by_axis[axis]
-        sizes.append(size)
-    return lax.reshape(lax.transpose(x, order), sizes)
+    sizes = list(x.shape)
+    sizes[channel] //= math.prod(by_axis.values())
+    split, order = _split(sizes, by_axis, channel, channel_order)
+    for axis, scale in by_axis.items():
+        sizes[axis] *= scale
+    return lax.reshape(lax.transpose(lax.reshape(x, split), order), sizes)
 
 
 def unshuffle(
     x: jax.Array, by_axis: dict[int, int], channel: int, channel_order: str = "tf"
 ) -> jax.Array:
     """`pixel_unshuffle` of arguments that are known to be right."""
-    split: list[int] = []
-    sizes = []
-    kept: dict[int, int] = {}
-    phases: dict[int, int] = {}
-    for axis, size in enumerate(x.shape):
-        factor = by_axis.get(axis, 1)
-        kept[axis] = len(split)
-        split.append(size // factor)
-        if axis in by_axis:
-            phases[axis] = len(split)
-            split.append(factor)
-        sizes.append(size // factor)
+    sizes = list(x.shape)
+    for axis, scale in by_axis.items():
+        sizes[axis] //= scale
+    split, order = _split(sizes, by_axis, channel, channel_order)
     sizes[channel] *= math.prod(by_axis.values())
-    order: list[int] = []
-    for axis in range(x.ndim):
-        windows = [phases[a] for a in by_axis] if axis == channel else []
-        tf = channel_order == "tf"
-        order += [*windows, kept[axis]] if tf else [kept[axis], *windows]
-    return lax.reshape(lax.transpose(lax.reshape(x, split), order), sizes)
+    x = lax.reshape(x, [split[place] for place in order])
+    return lax.reshape(lax.transpose(x, np.argsort(order)), sizes)
+
+
+def _split(
+    sizes: Sequence[int], by_axis: dict[int, int], channel: int, channel_order: str
+) -> tuple[list[int], list[int]]:
+    """The shuffle's operand with its channels apart, and the order of its dimensions.
+
+    `sizes` are those that both images share: few pixels, few channels.
+    """
+    scales = list(by_axis.values())
+    tf = channel_order == "tf"
+    kept = channel + (len(scales) if tf else 0)
+    first_scale = channel + (0 if tf else 1)
+    split = list(sizes)
+    split[channel : channel + 1] = (
+        [*scales, sizes[channel]] if tf else [sizes[channel], *scales]
+    )
+    order = []
+    for axis in range(len(sizes)):
+        after = axis + len(scales)
+        order.append(axis if axis < channel else kept if axis == channel else after)
+        if axis in by_axis:
+            order.append(first_scale + list(by_axis).index(axis))
+    return split, order

@@ -20,7 +20,7 @@ from jax.interpreters import mlir
 from jax_upsample import _arguments, _linear_pair, _nearest_rules
 from jax_upsample._arguments import Implementation
 from jax_upsample._nearest_rules import RULES, Rule, Scale
-from jax_upsample._upsample_nearest import upsample_nearest_fwd_p
+from jax_upsample._upsample_nearest import sum_dtype, upsample_nearest_fwd_p
 
 _MAX_TABLE = 2**31 - 1  # indices are int32
 _UNROLLED_COPIES = 8
@@ -297,8 +297,7 @@ def _bwd_lax(
     order.
     """
     dtype = g.dtype
-    if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4:
-        g = g.astype(jnp.float32)
+    g = g.astype(sum_dtype(dtype))
     for axis, of_axis in zip(axes, maps, strict=True):
         g = _sum_copies(g, of_axis, axis)
     return g.astype(dtype)

@@ -25,7 +25,7 @@ import numpy as np
 from jax import lax
 
 from jax_upsample import _arguments, _pixel_shuffle
-from jax_upsample._upsample_nearest import upsample_nearest
+from jax_upsample._upsample_nearest import sum_dtype, upsample_nearest
 
 Method = Literal["folded", "phases", "plain"]
 Activation = Literal["relu", "silu"]
@@ -435,8 +435,7 @@ def _choose(axes: list[_Axis]) -> Method:
 
 def _fold(taps: jax.Array, axes: list[_Axis]) -> jax.Array:
     """[outputs, channels, *window] to [outputs, channels, phase, tap, ...]."""
-    floating = jnp.issubdtype(taps.dtype, jnp.floating)
-    dtype = jnp.float32 if floating and taps.dtype.itemsize < 4 else taps.dtype
+    dtype = sum_dtype(taps.dtype)
     folded = taps.astype(dtype)
     for k, axis in enumerate(axes):
         fold = jnp.asarray(axis.folding(), dtype)
@@ -493,9 +492,8 @@ def _folded(x: jax.Array, taps: jax.Array, conv: _Conv) -> jax.Array:
     kernel = _folded_kernel(taps, axes, conv)
     pads = [axis.pads(0, axis.positions, axis.most_taps) for axis in axes]
     y = _convolve(x, kernel, pads, conv)
-    return _crop(
-        _shuffle(y, axes, conv), [(axis.r0, axis.outputs) for axis in axes], conv
-    )
+    y = _by_group(_pixel_shuffle.shuffle, y, axes, conv)
+    return _crop(y, [(axis.r0, axis.outputs) for axis in axes], conv)
 
 
 def _folded_fwd(x: jax.Array, taps: jax.Array, conv: _Conv) -> Any:
@@ -516,7 +514,7 @@ def _folded_bwd(conv: _Conv, residuals: Any, cotangent: jax.Array) -> Any:
         end = axis.positions * axis.scale - axis.r0 - axis.outputs
         config[place] = (axis.r0, end, 0)
     whole = lax.pad(cropped, jnp.zeros((), x.dtype), config)
-    by_position = _unshuffle(whole, axes, conv)
+    by_position = _by_group(_pixel_shuffle.unshuffle, whole, axes, conv)
     # dx[i] is the sum over r of kernel[r] by_position[i + m - r].
     pads = []
     for axis in axes:
@@ -554,19 +552,10 @@ def _folded_kernel(taps: jax.Array, axes: list[_Axis], conv: _Conv) -> jax.Array
     return jnp.reshape(lax.transpose(folded, order), (-1, channels, *most))
 
 
-def _shuffle(y: jax.Array, axes: list[_Axis], conv: _Conv) -> jax.Array:
-    """Channels [groups, phases, outputs of a group] to pixels."""
-    return _by_group(_pixel_shuffle.shuffle, y, axes, conv)
-
-
-def _unshuffle(y: jax.Array, axes: list[_Axis], conv: _Conv) -> jax.Array:
-    return _by_group(_pixel_shuffle.unshuffle, y, axes, conv)
-
-
 def _by_group(
     reorder: Callable[..., jax.Array], y: jax.Array, axes: list[_Axis], conv: _Conv
 ) -> jax.Array:
-    """`reorder` of each group's channels, with the groups as an axis before them."""
+    """`reorder` of [groups, phases, outputs of a group], which the channels are."""
     channel = conv.out_spec[1]
     split = (conv.groups, y.shape[channel] // conv.groups)
     y = lax.reshape(y, (*y.shape[:channel], *split, *y.shape[channel + 1 :]))

@@ -143,10 +143,15 @@ def _bwd_lax(
 ) -> jax.Array:
     """Splits to [.., H, sh, W, sw, ..] and sums the scales, in float32 or wider."""
     split, place = _split_shape(_bwd_shape(g.shape, axes, scale), axes, scale)
-    narrow = jnp.issubdtype(g.dtype, jnp.floating) and g.dtype.itemsize < 4
     windows = lax.reshape(g, split)
-    sums = jnp.sum(windows, axis=place, dtype=jnp.float32 if narrow else g.dtype)
+    sums = jnp.sum(windows, axis=place, dtype=sum_dtype(g.dtype))
     return sums.astype(g.dtype)
+
+
+def sum_dtype(dtype: Any) -> Any:
+    """What the plain forms add in: float32 for the floats that are narrower."""
+    narrow = jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4
+    return jnp.dtype(jnp.float32) if narrow else dtype
 
 
 def _split_shape(
