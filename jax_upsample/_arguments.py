@@ -36,13 +36,23 @@ def array(function: str, x: Any, name: str = "x") -> jax.Array:
 
 def integers(function: str, name: str, value: Any) -> tuple[int, ...] | int:
     """`value` as one integer or several, all of them static."""
-    if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
-        value = np.asarray(value)  # iterating a jax.Array would trace
-    text = isinstance(value, str | bytes)
-    rank_0 = isinstance(value, np.ndarray) and value.ndim == 0
-    if isinstance(value, Sequence | np.ndarray) and not text and not rank_0:
+    value = concrete(value)
+    if is_sequence(value):
         return tuple(integer(function, name, entry) for entry in value)
     return integer(function, name, value)
+
+
+def concrete(value: Any) -> Any:
+    """`value`, in numpy if it is a jax.Array: to iterate over that would trace."""
+    if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+        return np.asarray(value)
+    return value
+
+
+def is_sequence(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def integer(function: str, name: str, value: Any) -> int:
@@ -58,14 +68,14 @@ def integer(function: str, name: str, value: Any) -> int:
         ) from None
 
 
-def canonical_axes(function: str, value: Any, rank: int) -> tuple[int, ...]:
+def canonical_axes(
+    function: str, value: Any, rank: int, *, most: int = MAX_AXES
+) -> tuple[int, ...]:
     axes = integers(function, "axes", value)
     if isinstance(axes, int):
         axes = (axes,)
-    if not 1 <= len(axes) <= MAX_AXES:
-        raise ValueError(
-            f"{function}: axes must name 1 to {MAX_AXES} axes, got {value!r}"
-        )
+    if not 1 <= len(axes) <= most:
+        raise ValueError(f"{function}: axes must name 1 to {most} axes, got {value!r}")
     for axis in axes:
         if not -rank <= axis < rank:
             raise ValueError(

@@ -42,6 +42,7 @@ Scale = int | float | Fraction
 
 _Table = np.ndarray[tuple[int], np.dtype[np.int32]]
 
+MAX_TABLE = 2**31 - 1  # entries, and what they index: they are int32
 _MAX_CACHED = 2**16  # entries; longer tables are made anew and freed after use
 
 
@@ -81,13 +82,15 @@ def is_repeat(
     rule: str, in_size: int, out_size: int, scale: Scale | None = None
 ) -> bool:
     """Whether every input goes to equally many outputs: the index is i // k, k >= 1."""
-    if out_size == in_size:
+    if out_size == in_size or (in_size == 1 and out_size > 0):
         return True
     if not 0 < in_size < out_size or out_size % in_size != 0:
         return False
     factor = out_size // in_size
     if is_exact(rule) and (scale is None or _fraction(scale) == factor):
         return True
+    if out_size > MAX_TABLE:
+        return False  # as far as a table can tell
     rows = index_table(rule, in_size, out_size, scale).reshape(in_size, factor)
     return bool(np.all(rows == np.arange(in_size)[:, None]))
 

@@ -1,9 +1,10 @@
 """Other libraries' resizing functions, by their names and arguments."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 
 from jax_upsample import _arguments
@@ -21,12 +22,13 @@ def resize(
 ) -> jax.Array:
     """`jax.image.resize`, with `"nearest"` by `resize_nearest`.
 
-    Takes what `jax.image.resize` takes and returns what it returns, bit for bit; other
-    methods it does itself. What differs is the gradient of `"nearest"`: a sum of copies
-    in float32 instead of scatters in the dtype of `image`.
+    Takes what `jax.image.resize` takes and returns what it returns under jit, bit for
+    bit; other methods and arrays without axes it does itself. What differs is the
+    gradient of `"nearest"`: a sum of copies in float32 instead of scatters in the dtype
+    of `image`.
 
     Args:
-      image: array of any dtype and of rank 1 or more.
+      image: array of any dtype.
       shape: the shape of the result, one size for each axis of `image`.
       method: as of `jax.image.resize`: `"nearest"`, `"linear"`, `"cubic"`, ..
       antialias: of the other methods, when they shrink.
@@ -46,7 +48,11 @@ def resize(
     """
     if isinstance(method, str):
         method = jax.image.ResizeMethod.from_string(method)
-    if method == jax.image.ResizeMethod.NEAREST:
+    if method == jax.image.ResizeMethod.NEAREST and jnp.ndim(image) > 0:
+        if isinstance(shape, Iterator):
+            shape = tuple(shape)
+        elif not isinstance(shape, Iterable):
+            shape = (shape,)
         return resize_nearest(image, shape)
     return jax.image.resize(image, shape, method, antialias, precision)
 
@@ -59,8 +65,10 @@ def interpolate(
 ) -> jax.Array:
     """`torch.nn.functional.interpolate` of the nearest modes, for those who port.
 
-    Equals what torch computes from float32 on CUDA, and on CPUs in channels_last; the
-    gradient is the exact transpose, which torch's is not for every size. ::
+    Equals what torch computes from float32 on CUDA, and on CPUs in channels_last (but
+    for a `scale_factor` that leaves a size as it is: here that is a copy; and one near
+    2 that doubles it: on CUDA torch goes by the factor, here and on CPUs by 2). The
+    gradient is the exact transpose, which torch's on CUDA is not for every size. ::
 
         resize_nearest(x, x.shape[:2] + size, rule="torch")         # mode="nearest"
         resize_nearest(x, x.shape[:2] + size, rule="torch_exact")   # "nearest-exact"

@@ -22,7 +22,6 @@ from jax_upsample._arguments import Implementation
 from jax_upsample._nearest_rules import RULES, Rule, Scale
 from jax_upsample._upsample_nearest import sum_dtype, upsample_nearest_fwd_p
 
-_MAX_TABLE = 2**31 - 1  # indices are int32
 _UNROLLED_COPIES = 8
 _VECTOR_BYTES = 16  # the widest store of a GPU thread
 
@@ -43,9 +42,10 @@ def resize_nearest(
         jax.image.resize(x, shape, "nearest")             # rule="jax", under jit
 
     Rules say which input index `i`-th outputs copy, for an axis of size m that becomes
-    n; an axis that keeps its size is copied. For integer multiples all mean `i // k`,
-    and where they do (torch's rounding misses it for a few sizes) this is
-    `upsample_nearest`.
+    n; an axis that keeps its size is copied. For integer multiples the exact ones mean
+    `i // k`, and so do those that round but for some sizes (`"torch"` at 294 of the
+    6238 multiples up to 1024, `"jax"` and `"torch_exact"` only near 2^23). Where all
+    of up to three axes do, this is `upsample_nearest`.
 
     - `"jax"`: what the installed jax does under jit, rounding and all.
     - `"half_pixel"`: floor((2 i + 1) m / 2 n) in integers; a coordinate that is an
@@ -71,14 +71,16 @@ def resize_nearest(
         gives floor(m * scale) in float64 and stands for the decimal that it prints as;
         an int or a `fractions.Fraction` is exact (`Fraction(120, 88)` takes 88 to 120,
         the float 120 / 88 to 119).
-      axes: of `scale`: the axes that it scales, negative ones counted from the end.
+      axes: of `scale`: the axes that it scales, any number of them, negative ones
+        counted from the end.
       rule: one of those above.
       implementation: `"kernel"` for the custom call (CUDA, or the host build of the
         same kernels on CPUs), `"xla"` for gathers of plain XLA, `None` for the form
         that measured faster: the kernel on NVIDIA GPUs for elements of up to 16 bits
         in rows of whole 16 bytes (a row is the last resized axis and those after it),
         else plain XLA, also for the transpose. Integer multiples are
-        `upsample_nearest`. All give the same values.
+        `upsample_nearest`. All give the same bits forward; backward they differ in
+        how float32 and wider sums are rounded (and in the sign of a zero).
 
     Returns:
       An array of the dtype of `x` and of that shape.
@@ -89,7 +91,8 @@ def resize_nearest(
       ValueError: a `shape` of another length than the rank of `x`, negative, or not
         empty for an empty `x`, a `scale` that is not positive and finite or not one for
         each of `axes`, an unknown `rule` or `implementation`, `rule="jax"` with `scale`
-        (`jax.image.resize` knows no factors), or a result of 2^63 bytes or more.
+        (`jax.image.resize` knows no factors), an axis of 2^31 elements or more that no
+        exact rule repeats, or a result of 2^63 bytes or more.
 
     Example:
       >>> import jax.numpy as jnp
@@ -120,32 +123,18 @@ def resize_nearest(
             size if scales.get(axis) is None else _scaled(function, size, scales[axis])
             for axis, size in enumerate(array.shape)
         )
-    _check_sizes(function, array, sizes)
-    changed = [a for a, n in enumerate(sizes) if n != array.shape[a]]
-    # More than one call changes are changed one after the other.
-    while changed:
-        group = changed[-_arguments.MAX_AXES :]
-        del changed[-_arguments.MAX_AXES :]
-        array = _resize(array, group, sizes, scales, rule, implementation)
-    return array
-
-
-def _resize(
-    x: jax.Array,
-    axes: list[int],
-    sizes: tuple[Any, ...],
-    scales: dict[int, Scale | None],
-    rule: str,
-    implementation: str | None,
-) -> jax.Array:
-    maps = [(rule, x.shape[a], sizes[a], scales.get(a)) for a in axes]
-    factors = [_repeats(*of_axis) for of_axis in maps]
-    if all(factor is not None for factor in factors):
+    _check_sizes(function, array, sizes, scales, rule)
+    axes_changed = tuple(a for a, n in enumerate(sizes) if n != array.shape[a])
+    if not axes_changed:
+        return array
+    maps = tuple((rule, array.shape[a], sizes[a], scales.get(a)) for a in axes_changed)
+    factors = tuple(_repeats(*of_axis) for of_axis in maps)
+    if None not in factors and len(axes_changed) <= _arguments.MAX_AXES:
         return upsample_nearest_fwd_p.bind(
-            x, axes=tuple(axes), scale=tuple(factors), implementation=implementation
+            array, axes=axes_changed, scale=factors, implementation=implementation
         )
     return resize_nearest_fwd_p.bind(
-        x, axes=tuple(axes), maps=tuple(maps), implementation=implementation
+        array, axes=axes_changed, maps=maps, implementation=implementation
     )
 
 
@@ -165,9 +154,8 @@ def _repeats(rule: str, in_size: Any, out_size: Any, scale: Scale | None) -> int
 
 
 def _canonical_shape(function: str, value: Any, rank: int) -> tuple[Any, ...]:
-    if not isinstance(value, Sequence | np.ndarray | jax.Array) or isinstance(
-        value, str | bytes
-    ):
+    value = _arguments.concrete(value)
+    if not _arguments.is_sequence(value):
         raise TypeError(f"{function}: shape must be a sequence, got {value!r}")
     if len(value) != rank:
         raise ValueError(
@@ -194,8 +182,9 @@ def _canonical_scales(
             f'{function}: rule="jax" has no scale, for jax.image.resize knows sizes '
             f"only: give shape, or another rule with scale={value!r}"
         )
-    axes = _arguments.canonical_axes(function, axes, rank)
-    several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+    axes = _arguments.canonical_axes(function, axes, rank, most=rank)
+    value = _arguments.concrete(value)
+    several = _arguments.is_sequence(value)
     values = tuple(value) if several else (value,) * len(axes)
     if len(values) != len(axes):
         raise ValueError(
@@ -206,13 +195,18 @@ def _canonical_scales(
 
 
 def _scale(function: str, value: Any) -> Scale:
+    value = _arguments.concrete(value)
     if isinstance(value, jax.core.Tracer):
         raise TypeError(f"{function}: scale must be static, got the traced {value}")
-    if isinstance(value, np.integer | np.floating):
-        value = value.item()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, np.integer):
+        value = int(value)
+    elif jnp.issubdtype(type(value), np.floating):
+        value = float(str(value))  # np.float32(1.6) means 1.6
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         raise TypeError(f"{function}: scale must hold numbers, got {value!r}")
-    if not (value > 0 and math.isfinite(value)):
+    if not 0 < value < math.inf:
         raise ValueError(
             f"{function}: scale must be positive and finite, got {value!r}"
         )
@@ -224,10 +218,22 @@ def _scaled(function: str, size: Any, scale: Any) -> int:
         raise ValueError(
             f"{function}: an axis of symbolic size {size} needs shape, got {scale=}"
         )
-    return _nearest_rules.output_size(size, scale)
+    try:
+        return _nearest_rules.output_size(size, scale)
+    except OverflowError:  # of float64
+        raise ValueError(
+            f"{function}: the output would have 2^63 bytes or more: scale is {scale}, "
+            f"wanted {size} times as many elements of an axis"
+        ) from None
 
 
-def _check_sizes(function: str, x: jax.Array, sizes: tuple[Any, ...]) -> None:
+def _check_sizes(
+    function: str,
+    x: jax.Array,
+    sizes: tuple[Any, ...],
+    scales: dict[int, Scale | None],
+    rule: str,
+) -> None:
     for axis, (m, n) in enumerate(zip(x.shape, sizes, strict=True)):
         if not (isinstance(m, int) and isinstance(n, int)):
             continue  # symbolic: known when the exported program is called
@@ -236,10 +242,11 @@ def _check_sizes(function: str, x: jax.Array, sizes: tuple[Any, ...]) -> None:
                 f"{function}: axis {axis} of x is empty and has no neighbours for "
                 f"{n} outputs: x has shape {x.shape}, wanted {sizes}"
             )
-        if m != n and max(m, n) > _MAX_TABLE and n % max(m, 1) != 0:
+        long = max(m, n) > _nearest_rules.MAX_TABLE
+        if m != n and long and _repeats(rule, m, n, scales.get(axis)) is None:
             raise ValueError(
                 f"{function}: axis {axis} may have up to 2^31 - 1 elements, "
-                f"got {m} -> {n}"
+                f"got {m} -> {n} by rule {rule!r}"
             )
     _arguments.check_output_size(function, x, sizes, f"wanted {sizes}")
 
@@ -280,7 +287,7 @@ def _fwd_lax(
 ) -> jax.Array:
     """A gather an axis: XLA fuses them into one loop over the target."""
     dtype = x.dtype
-    if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 1:
+    if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits == 8:
         # Some backends widen float8 in a loop, and NaNs do not come back as they were.
         x = lax.bitcast_convert_type(x, jnp.uint8)
     for axis, of_axis in zip(axes, maps, strict=True):
@@ -366,17 +373,27 @@ def _kernel(direction: str, shape_rule: Callable[..., Any]) -> Callable[..., Any
     def call(
         x: jax.Array, *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
     ) -> jax.Array:
-        result = jax.ShapeDtypeStruct(
-            shape_rule(x.shape, axes=axes, maps=maps), x.dtype
-        )
+        shape = shape_rule(x.shape, axes=axes, maps=maps)
         tables = [_table(direction, of_axis) for of_axis in maps]
         target = f"jax_upsample_resize_nearest_{direction}_v1"
         with jax.named_scope(f"resize_nearest_{direction}"):
-            return jax.ffi.ffi_call(target, result)(
+            return jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(shape, x.dtype))(
                 x, *tables, axes=np.array(axes, np.int64)
             )
 
-    return mlir.lower_fun(call, multiple_results=False)
+    def calls(
+        x: jax.Array, *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
+    ) -> jax.Array:
+        """As many calls as the axes need."""
+        dtype = x.dtype
+        if direction == "bwd" and len(axes) > _arguments.MAX_AXES:
+            x = x.astype(sum_dtype(dtype))  # to round once, after the last call
+        for start in range(0, len(axes), _arguments.MAX_AXES):
+            group = slice(start, start + _arguments.MAX_AXES)
+            x = call(x, axes=axes[group], maps=maps[group])
+        return x.astype(dtype)
+
+    return mlir.lower_fun(calls, multiple_results=False)
 
 
 def _plain_fwd_is_faster(

@@ -46,8 +46,10 @@ def upsample_nearest(
         kernels, but for sums of large windows of few pixels, as of 1x1 to 64x64; plain
         XLA elsewhere), `"kernel"` for the custom call (CUDA, or
         the host build of the same kernels on CPUs), `"xla"` for broadcast and reshape.
-        All give the same values. The sums of integers and of float8_e8m0fnu, which no
-        gradient of a kernel's dtype needs, are plain XLA under `"kernel"` too.
+        All give the same bits forward; backward they differ in how float32 and wider
+        sums are rounded (and in the sign of a zero). The sums of integers and of
+        float8_e8m0fnu, which no gradient of a kernel's dtype needs, are plain XLA under
+        `"kernel"` too.
 
     Returns:
       An array of the dtype of `x`, `x.shape[a] * scale` long along each axis `a`.

@@ -126,6 +126,12 @@ def test_is_repeat_by_scale() -> None:
     assert not is_repeat("half_pixel", 5, 15, Fraction(319, 100))
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_long_repeats_need_no_table(rule: str) -> None:
+    assert is_repeat(rule, 1, 2**40)
+    assert is_repeat(rule, 2**31, 2**32) == (rule in ("half_pixel", "asymmetric"))
+
+
 @pytest.mark.parametrize("table", [index_table, traced_index_table])
 def test_errors(table: Any) -> None:
     with pytest.raises(ValueError, match=r"rule must be one of .* got 'linear'"):

@@ -4,7 +4,8 @@ The silent bugs behind this file really happened: gradients of 256 where 4096 wa
 labels that were never in the image, indices off by one, sums that differ from run to
 run, derivatives that failed at the second order. The ids are those of the project's
 collection of public reports (cases.jsonl); every test has the input and the answer of
-its report. Here are those that an integer scale can express:
+its report. Those that need other sizes than multiples are in test_resize_nearest.py and
+test_nearest_rules.py. Here are those that an integer scale can express:
 
 - which pixel goes where: C006 (its axis 4 -> 12), C009, C014, C028, C030, C031, C045,
   C046, C086, C090, C095, C153
@@ -437,7 +438,7 @@ def test_C094_no_layout_needs_a_transpose(implementation, axes):
 def test_C096_empty_in_empty_out(implementation, shape, expected):
     """No channels, images, rows or columns: empty arrays, both ways, no launch.
 
-    The report's 16x16 -> 15x17 is no integer scale; 32x32 stands for it.
+    The report's own sizes, 16x16 -> 15x17, are in test_resize_nearest.py.
     """
     x = np.zeros(shape, np.float32)
     f = up(implementation, 2, NCHW)

@@ -177,6 +177,18 @@ def test_int4_takes_the_plain_form():
     np.testing.assert_array_equal(np.asarray(y.astype(jnp.int32)), wanted)
 
 
+def test_float4_takes_the_plain_form():
+    values = np.float32([0, 1, 2, 3, 4])
+    x = jnp.asarray(values, jnp.float4_e2m1fn)
+    f = functools.partial(resize_nearest, shape=(8,), rule="half_pixel")
+    wanted = values[exact_indices("half_pixel", 5, 8)]
+    np.testing.assert_array_equal(f(x).astype(jnp.float32), wanted)
+    (counts,) = jax.linear_transpose(f, x)(jnp.ones(8, x.dtype))
+    assert counts.dtype == x.dtype
+    wanted = np.bincount(exact_indices("half_pixel", 5, 8))
+    np.testing.assert_array_equal(counts.astype(jnp.float32), wanted)
+
+
 def test_prng_keys_are_copied():
     keys = jax.random.split(jax.random.key(0), 5)
     y = resize_nearest(keys, (8,), rule="half_pixel")
@@ -243,6 +255,15 @@ def test_large_windows_are_rounded_once(dtype, channels, implementation):
     counts = np.bincount(exact_indices("half_pixel", 3, 4100)).astype(np.float64)
     ones = np.asarray(f(np.ones_like(g)))[:, 0]
     assert_equal(ones, counts.astype(g.dtype))
+
+
+@pytest.mark.parametrize("resized", [(3, 3, 3, 3), (3, 3, 3, 4)])
+def test_four_axes_are_rounded_once(resized, implementation):
+    """One call of a kernel sums three axes: what it leaves may not fit in float16."""
+    g = np.zeros(resized, np.float16)
+    g[0], g[1], g[2] = 30000, -30000, 1
+    f = transpose((1,) * 4, resized, "float16", implementation=implementation)
+    assert_equal(f(g), np.full((1,) * 4, math.prod(resized[1:]), np.float16))
 
 
 def test_kernel_float32_sums_are_compensated(kernel):
@@ -547,6 +568,47 @@ def test_scales_of_several_axes(implementation):
     assert_equal(y, x[:, [0, 0, 1, 1, 2, 3]][:, :, ::2])
 
 
+def test_scales_of_four_axes(implementation):
+    x = integers((4, 4, 4, 4))
+    y = resize_nearest(
+        x,
+        scale=1.6,
+        axes=range(4),
+        rule="asymmetric",
+        implementation=implementation,
+    )
+    at = [0, 0, 1, 1, 2, 3]
+    assert_equal(y, x[np.ix_(at, at, at, at)])
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        1.6,
+        np.float64(1.6),
+        np.float32(1.6),
+        np.array(1.6),
+        np.array([1.6]),
+        jnp.asarray(1.6, jnp.float32),
+        [1.6],
+        Fraction(8, 5),
+    ],
+    ids=lambda scale: f"{type(scale).__name__} {scale}",
+)
+def test_a_scale_is_the_decimal_that_it_prints_as(scale):
+    """The float32 next to 1.6 is above it: by that, 5 would read 0 0 1 1 2 3 3 4."""
+    assert indices(5, scale).tolist() == [0, 0, 1, 1, 2, 3, 3, 4]
+    assert len(indices(10**6, scale)) == 1_600_000
+
+
+@pytest.mark.parametrize(
+    "scale", [1e308, 10**400, Fraction(10**400, 3)], ids=["float", "int", "Fraction"]
+)
+def test_a_scale_beyond_all_sizes_is_refused(scale):
+    with pytest.raises(ValueError, match=r"^resize_nearest: .* wanted|axis 0 may have"):
+        indices(40, scale)
+
+
 # ------------------------------------------------------------------------------ errors
 
 MAP = np.zeros((2, 4, 5, 3), np.float32)
@@ -558,6 +620,7 @@ BAD = [
     ({"shape": (2, 4, True, 3)}, TypeError, "shape must hold integers, got True"),
     ({"shape": 8}, TypeError, "shape must be a sequence, got 8"),
     ({"shape": "2453"}, TypeError, "shape must be a sequence"),
+    ({"shape": np.array(8)}, TypeError, "shape must be a sequence"),
     ({}, TypeError, "one of shape and scale must be given"),
     (
         {"shape": (2, 8, 8, 3), "scale": 2, **EXACT},
@@ -660,6 +723,24 @@ def test_resize_leaves_other_methods_to_jax(method, antialias):
     x = oracle.random_normal((2, 9, 7, 3), "float32")
     arguments = (x, (2, 5, 12, 3), method, antialias)
     assert_same_bits(resize(*arguments), jax.image.resize(*arguments))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [8, np.array([8]), jnp.array([8]), iter([8]), [np.int64(8)]],
+    ids=lambda shape: type(shape).__name__,
+)
+def test_resize_takes_every_shape_of_image_resize(shape):
+    x = np.arange(5)
+    program = jax.jit(lambda x: resize(x, shape, "nearest"))
+    assert_equal(program(x), x[exact_indices("half_pixel", 5, 8)])
+
+
+@pytest.mark.parametrize("x", [3.0, True, np.float32(3), jnp.int32(3)], ids=repr)
+def test_resize_takes_scalars(x):
+    y = resize(x, (), "nearest")
+    assert (y.shape, y.dtype) == ((), jnp.asarray(x).dtype)
+    assert y == x
 
 
 @pytest.mark.parametrize("method", ["nearest", jax.image.ResizeMethod.NEAREST])
