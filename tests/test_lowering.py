@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import oracle
 import pytest
 
-from jax_upsample import _ffi, upsample_nearest
+from jax_upsample import _ffi, resize_nearest, upsample_nearest
 
 FWD, BWD = "jax_upsample_nearest_fwd_v1", "jax_upsample_nearest_bwd_v1"
 
@@ -105,6 +105,24 @@ def test_plain_form_holds_no_call_gather_or_scatter(platform, gradient):
 @pytest.mark.parametrize("platform", ["cpu", "tpu", "rocm"])
 def test_other_platforms_default_to_the_plain_form(platform, gradient):
     assert text(platform, None, gradient) == text(platform, "xla", gradient)
+
+
+@pytest.mark.parametrize("platform", ["cpu", "tpu", "rocm"])
+def test_other_platforms_resize_by_the_plain_form(platform):
+    def program(implementation):
+        def both(x):
+            y, pull = jax.vjp(
+                lambda x: resize_nearest(
+                    x, (2, 7, 3, 8), implementation=implementation
+                ),
+                x,
+            )
+            return pull(y)
+
+        x = jax.ShapeDtypeStruct((2, 4, 5, 8), "bfloat16")
+        return jax.jit(both).trace(x).lower(lowering_platforms=(platform,)).as_text()
+
+    assert program(None) == program("xla")
 
 
 @pytest.mark.skipif(_ffi.EXTENSION.module is None, reason="no compiled module")
