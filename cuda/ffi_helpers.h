@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -107,16 +108,23 @@ inline ffi::Error DecodeDtype(const char* op, ffi::AnyBuffer operand,
   return ffi::Error::Success();
 }
 
-// The power of two up to 16 that divides both addresses, at least a number's size.
-inline ffi::Error DecodeAlignment(const char* op, Element element, const void* operand,
-                                  const void* result, int64_t* alignment) {
-  const uintptr_t both =
-      reinterpret_cast<uintptr_t>(operand) | reinterpret_cast<uintptr_t>(result) | 16;
-  *alignment = static_cast<int64_t>(both & (~both + 1));
+inline bool IsEmpty(Integers dims) {
+  return std::find(dims.begin(), dims.end(), 0) != dims.end();
+}
+
+// The power of two up to 16 that divides all addresses, at least a number's size.
+inline ffi::Error DecodeAlignment(const char* op, Element element,
+                                  std::initializer_list<const void*> buffers,
+                                  int64_t* alignment) {
   const int64_t number_bytes = element.bytes / element.components;
-  if (operand == nullptr || result == nullptr || *alignment < number_bytes) {
-    return InvalidArgument(op, ": the buffers must be aligned to ", number_bytes,
-                           " bytes, got addresses ", operand, " and ", result);
+  *alignment = kVectorBytes;
+  for (const void* buffer : buffers) {
+    const auto address = reinterpret_cast<uintptr_t>(buffer);
+    if (buffer == nullptr || address % number_bytes != 0) {
+      return InvalidArgument(op, ": the buffers must be aligned to ", number_bytes,
+                             " bytes, got address ", buffer);
+    }
+    *alignment = PowerOfTwoDivisor(static_cast<int64_t>(address), *alignment);
   }
   return ffi::Error::Success();
 }

@@ -12,6 +12,8 @@
 #include "ffi_helpers.h"
 #include "resize_nearest_ffi.h"
 #include "stream_probe_ffi.h"
+#include "upsample_add_ffi.h"
+#include "upsample_concat_ffi.h"
 #include "upsample_nearest.h"
 #include "upsample_nearest_ffi.h"
 
@@ -38,6 +40,9 @@ nb::dict Registrations(const std::string& platform) {
         HandlerCapsule(JaxResizeNearestFwdHostFfi);
     targets["jax_upsample_resize_nearest_bwd_v1"] =
         HandlerCapsule(JaxResizeNearestBwdHostFfi);
+    targets["jax_upsample_add_v1"] = HandlerCapsule(JaxUpsampleAddHostFfi);
+    targets["jax_upsample_concat_fwd_v1"] = HandlerCapsule(JaxUpsampleConcatFwdHostFfi);
+    targets["jax_upsample_concat_bwd_v1"] = HandlerCapsule(JaxUpsampleConcatBwdHostFfi);
     targets["jax_upsample_stream_probe_v1"] = HandlerCapsule(StreamProbeHostFfi);
   }
 #ifdef JAX_UPSAMPLE_WITH_CUDA
@@ -50,6 +55,9 @@ nb::dict Registrations(const std::string& platform) {
         HandlerCapsule(JaxResizeNearestFwdCudaFfi);
     targets["jax_upsample_resize_nearest_bwd_v1"] =
         HandlerCapsule(JaxResizeNearestBwdCudaFfi);
+    targets["jax_upsample_add_v1"] = HandlerCapsule(JaxUpsampleAddCudaFfi);
+    targets["jax_upsample_concat_fwd_v1"] = HandlerCapsule(JaxUpsampleConcatFwdCudaFfi);
+    targets["jax_upsample_concat_bwd_v1"] = HandlerCapsule(JaxUpsampleConcatBwdCudaFfi);
     targets["jax_upsample_stream_probe_v1"] = HandlerCapsule(StreamProbeCudaFfi);
   }
 #endif

@@ -111,7 +111,7 @@ ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::RemainingArgs tables,
       operand.element_count() == 0 ? result.untyped_data() : operand.untyped_data();
   int64_t alignment;
   JAX_UPSAMPLE_RETURN_IF_ERROR(
-      DecodeAlignment(kOp, element, read, result.untyped_data(), &alignment));
+      DecodeAlignment(kOp, element, {read, result.untyped_data()}, &alignment));
   *plan = forward ? PlanResizeNearestFwd(extents, element, alignment)
                   : PlanResizeNearestBwd(extents, element, alignment);
   return CheckBlocks(kOp, plan->blocks);

@@ -10,7 +10,7 @@
 //
 // with row-major memory on both sides. NCHW has inner = 1, NHWC has inner = C.
 // "small" is the operand of the forward and the result of the backward, "large" the
-// other one.
+// other one, which may be part of a larger array still: of a concatenation.
 
 #ifndef JAX_UPSAMPLE_UPSAMPLE_NEAREST_H_
 #define JAX_UPSAMPLE_UPSAMPLE_NEAREST_H_
@@ -27,6 +27,11 @@ struct Extents {
   int64_t scale[3] = {1, 1, 1};
   int64_t inner = 1;
 
+  // From a column of the large array to the next, and from a step of its axis 0 to the
+  // next in rows: `inner` and size[1] scale[1], more in a part of a larger array.
+  int64_t large_inner = 1;
+  int64_t large_rows = 1;
+
   int64_t SmallCount() const { return size[0] * size[1] * size[2] * inner; }
   int64_t LargeCount() const { return SmallCount() * scale[0] * scale[1] * scale[2]; }
 };
@@ -34,6 +39,12 @@ struct Extents {
 // Merges the small array's `rank` dimensions; scales[d] is 1 where d does not
 // change.
 Extents MergeDimensions(const int64_t* dims, const int64_t* scales, int rank);
+
+// The same where the large array is part of one that is `concatenated` long along
+// `axis`, which does not change. False if the equation cannot say so: where `axis` stands
+// between two that change, before three, or after three but not next to them.
+bool MergeDimensionsOfPart(const int64_t* dims, const int64_t* scales, int rank,
+                           int axis, int64_t concatenated, Extents* extents);
 
 // Which kernel runs and how wide, a pure function of the problem. One work item is
 //  forward   `stored` units of `unit_bytes` of a row of the large array, gathered once
@@ -64,9 +75,11 @@ struct Plan {
   int64_t bytes_written;
 };
 
-// `alignment` is a power of two that divides both addresses; 16 is as good as
-// more.
-Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment);
+// `alignment` is a power of two that divides both addresses, and the distances of the
+// parts of a larger array in bytes; 16 is as good as more. `may_be_flat` says that the
+// caller can run flat plans.
+Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment,
+                            bool may_be_flat = true);
 Plan PlanUpsampleNearestBwd(Extents extents, Element element, int64_t alignment);
 
 // Run a plan on the calling thread, or enqueue it on a CUDA stream. They return

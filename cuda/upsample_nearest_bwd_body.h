@@ -26,12 +26,14 @@ class UpsampleNearestBwdBase {
       : large_(static_cast<const Loaded*>(large)),
         small_(static_cast<Stored*>(small)),
         rows_(plan.extents),
-        inner_count_(plan.extents.inner == 1 ? 1 : plan.extents.inner / kStored),
-        large_row_(plan.extents.size[2] * plan.extents.scale[2] * plan.extents.inner /
-                   kLoaded),
+        column_step_(
+            plan.extents.large_inner == 1 ? 1 : plan.extents.large_inner / kStored),
+        large_row_(plan.extents.size[2] * plan.extents.scale[2] *
+                   plan.extents.large_inner / kLoaded),
         small_row_(
             static_cast<Index>(plan.extents.size[2] * plan.extents.inner / kStored)),
-        inner_(static_cast<Index>(inner_count_)) {}
+        inner_(static_cast<Index>(
+            plan.extents.inner == 1 ? 1 : plan.extents.inner / kStored)) {}
 
   JAX_UPSAMPLE_HOST_DEVICE void Store(Index item, const Sums& sums) const {
     StoreOnce(small_ + item, sums.Encode());
@@ -42,14 +44,14 @@ class UpsampleNearestBwdBase {
   JAX_UPSAMPLE_HOST_DEVICE int64_t WindowBegin(Index item, int64_t columns) const {
     const auto [row, in_row] = small_row_.DivMod(item);
     const auto [column, channel] = inner_.DivMod(in_row);
-    return rows_.FirstLargeRow(row) * large_row_ + column * columns * inner_count_ +
+    return rows_.FirstLargeRow(row) * large_row_ + column * columns * column_step_ +
            channel;
   }
 
   const Loaded* large_;
   Stored* small_;
   RowMap<Index> rows_;
-  int64_t inner_count_;  // in loads, the next too
+  int64_t column_step_;  // in loads, the next too
   int64_t large_row_;
   Divider<Index> small_row_;  // in items
   Divider<Index> inner_;
@@ -102,7 +104,7 @@ class UpsampleNearestBwd
   JAX_UPSAMPLE_HOST_DEVICE void LoadColumns(int64_t from, Columns& columns) const {
     for (int v = 0; v < kLoads; ++v) {
       columns[v] =
-          LoadOnce(this->large_ + from + (kContiguous ? v : v * this->inner_count_));
+          LoadShared(this->large_ + from + (kContiguous ? v : v * this->column_step_));
     }
   }
 
@@ -149,9 +151,9 @@ class UpsampleNearestBwdLanes
  private:
   JAX_UPSAMPLE_HOST_DEVICE typename Base::Loaded Load(int64_t begin, Index load) const {
     const auto [row, column] = columns_.DivMod(load);
-    return LoadOnce(this->large_ + begin +
-                    this->rows_.WindowRow(row) * this->large_row_ +
-                    column * this->inner_count_);
+    return LoadShared(this->large_ + begin +
+                      this->rows_.WindowRow(row) * this->large_row_ +
+                      column * this->column_step_);
   }
 
   JAX_UPSAMPLE_HOST_DEVICE static void Add(const typename Base::Loaded& loaded,

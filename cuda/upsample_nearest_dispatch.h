@@ -28,27 +28,22 @@ int WithScale(int scale_constant, Visitor visit) {
   }
 }
 
+// Every forward plan that is not flat.
 template <typename Backend>
-int DispatchUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
-                               const Backend& backend) {
+int DispatchUpsampleNearestRows(const Plan& plan, const void* small, void* large,
+                                const Backend& backend) {
+  const CopyTarget target(large);
   return WithUnitBytes(plan.unit_bytes, [&](auto unit_bytes) {
     constexpr int kUnitBytes = decltype(unit_bytes)::value;
-    constexpr int kUnits = 16 / kUnitBytes;
+    constexpr int kUnits = kVectorBytes / kUnitBytes;
     if (plan.wide_index) {
       return backend.ForEachItem(
-          UpsampleNearestFwd<kUnitBytes, 1, 0, false, uint64_t>(plan, small, large),
+          UpsampleNearestFwd<kUnitBytes, 1, 0, false, uint64_t>(plan, small, target),
           plan);
-    }
-    if constexpr (kUnits > 1) {
-      if (plan.flat) {
-        return backend.ForEachItem(
-            UpsampleNearestFwdFlat<kUnitBytes, kUnits, uint32_t>(plan, small, large),
-            plan);
-      }
     }
     if (plan.stored != kUnits) {
       return backend.ForEachItem(
-          UpsampleNearestFwd<kUnitBytes, 1, 0, false, uint32_t>(plan, small, large),
+          UpsampleNearestFwd<kUnitBytes, 1, 0, false, uint32_t>(plan, small, target),
           plan);
     }
     return WithScale(plan.scale_constant, [&](auto scale) {
@@ -57,15 +52,32 @@ int DispatchUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
         if (plan.contiguous) {
           return backend.ForEachItem(
               UpsampleNearestFwd<kUnitBytes, kUnits, kScale, true, uint32_t>(
-                  plan, small, large),
+                  plan, small, target),
               plan);
         }
       }
       return backend.ForEachItem(
           UpsampleNearestFwd<kUnitBytes, kUnits, kScale, false, uint32_t>(plan, small,
-                                                                          large),
+                                                                          target),
           plan);
     });
+  });
+}
+
+template <typename Backend>
+int DispatchUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
+                               const Backend& backend) {
+  if (!plan.flat) return DispatchUpsampleNearestRows(plan, small, large, backend);
+  return WithUnitBytes(plan.unit_bytes, [&](auto unit_bytes) {
+    constexpr int kUnitBytes = decltype(unit_bytes)::value;
+    constexpr int kUnits = kVectorBytes / kUnitBytes;
+    if constexpr (kUnits == 1) {
+      return kNoSuchKernel;
+    } else {
+      return backend.ForEachItem(
+          UpsampleNearestFwdFlat<kUnitBytes, kUnits, uint32_t>(plan, small, large),
+          plan);
+    }
   });
 }
 

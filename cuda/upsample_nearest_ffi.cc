@@ -1,6 +1,5 @@
 #include "upsample_nearest_ffi.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -15,9 +14,11 @@ constexpr const char* OpName(Direction direction) {
                                           : "upsample_nearest_bwd";
 }
 
-// The sizes of one call, checked: whoever made the call, also a stored program.
-ffi::Error DecodeExtents(const char* op, Integers small, Integers large, Integers axes,
-                         Integers scale, int64_t element_bytes, Extents* extents) {
+}  // namespace
+
+ffi::Error DecodeScales(const char* op, Integers small, Integers large, Integers axes,
+                        Integers scale, int64_t element_bytes,
+                        std::vector<int64_t>* scales) {
   const auto got = [&] {
     return " (small " + DimensionsText(small) + ", large " + DimensionsText(large) +
            ")";
@@ -32,7 +33,7 @@ ffi::Error DecodeExtents(const char* op, Integers small, Integers large, Integer
                            ": axes and scale must have one length of at most 3, got ",
                            axes.size(), " and ", scale.size(), got());
   }
-  std::vector<int64_t> scales(rank, 1);
+  scales->assign(rank, 1);
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] < 0 || axes[i] >= rank || (i > 0 && axes[i] <= axes[i - 1])) {
       return InvalidArgument(op, ": axes must increase and lie in [0, ", rank,
@@ -42,29 +43,27 @@ ffi::Error DecodeExtents(const char* op, Integers small, Integers large, Integer
       return InvalidArgument(op, ": scale must be positive, got ",
                              DimensionsText(scale), got());
     }
-    scales[axes[i]] = scale[i];
+    (*scales)[axes[i]] = scale[i];
   }
   int64_t bytes = element_bytes;
   bool overflow = false;
   for (int64_t d = 0; d < rank; ++d) {
     int64_t wanted;
-    if (small[d] < 0 || __builtin_mul_overflow(small[d], scales[d], &wanted) ||
+    const int64_t factor = (*scales)[d];
+    if (small[d] < 0 || __builtin_mul_overflow(small[d], factor, &wanted) ||
         wanted != large[d]) {
       return InvalidArgument(op, ": dimension ", d, " of the large array must be ",
-                             scales[d], " times ", small[d], ", got ", large[d], got());
+                             factor, " times ", small[d], ", got ", large[d], got());
     }
     overflow |= __builtin_mul_overflow(bytes, large[d], &bytes);
   }
-  if (std::find(small.begin(), small.end(), 0) != small.end()) {
-    extents->size[0] = 0;  // nothing to do, whatever the other sizes multiply to
-    return ffi::Error::Success();
-  }
-  if (overflow) {
+  if (overflow && !IsEmpty(small)) {
     return InvalidArgument(op, ": the large array has 2^63 bytes or more", got());
   }
-  *extents = MergeDimensions(small.begin(), scales.data(), static_cast<int>(rank));
   return ffi::Error::Success();
 }
+
+namespace {
 
 template <Direction kDirection>
 ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes,
@@ -75,14 +74,17 @@ ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes
       DecodeDtype(kOp, operand, result, kDirection == Direction::kBackward, &dtype));
   const Element element = dtype->element;
   const bool forward = kDirection == Direction::kForward;
-  Extents extents;
-  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeExtents(
-      kOp, (forward ? operand : result).dimensions(),
-      (forward ? result : operand).dimensions(), axes, scale, element.bytes, &extents));
-  if (extents.SmallCount() == 0) return ffi::Error::Success();  // plan->items stays 0
+  const Integers small = (forward ? operand : result).dimensions();
+  const Integers large = (forward ? result : operand).dimensions();
+  std::vector<int64_t> scales;
+  JAX_UPSAMPLE_RETURN_IF_ERROR(
+      DecodeScales(kOp, small, large, axes, scale, element.bytes, &scales));
+  if (IsEmpty(small)) return ffi::Error::Success();  // plan->items stays 0
+  const Extents extents =
+      MergeDimensions(small.begin(), scales.data(), static_cast<int>(scales.size()));
   int64_t alignment;
-  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeAlignment(kOp, element, operand.untyped_data(),
-                                               result.untyped_data(), &alignment));
+  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeAlignment(
+      kOp, element, {operand.untyped_data(), result.untyped_data()}, &alignment));
   *plan = forward ? PlanUpsampleNearestFwd(extents, element, alignment)
                   : PlanUpsampleNearestBwd(extents, element, alignment);
   return CheckBlocks(kOp, plan->blocks);

@@ -14,7 +14,20 @@
 #ifndef JAX_UPSAMPLE_UPSAMPLE_NEAREST_FFI_H_
 #define JAX_UPSAMPLE_UPSAMPLE_NEAREST_FFI_H_
 
-#include "xla/ffi/api/ffi.h"
+#include <cstdint>
+#include <vector>
+
+#include "ffi_helpers.h"
+
+namespace jax_upsample {
+
+// The scale of every dimension of one call, all sizes checked: whoever made the call,
+// also a stored program.
+ffi::Error DecodeScales(const char* op, Integers small, Integers large, Integers axes,
+                        Integers scale, int64_t element_bytes,
+                        std::vector<int64_t>* scales);
+
+}  // namespace jax_upsample
 
 XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestFwdHostFfi);
 XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestBwdHostFfi);

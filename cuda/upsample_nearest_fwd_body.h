@@ -19,23 +19,43 @@ JAX_UPSAMPLE_HOST_DEVICE Index DivideByScale(Index n, const Divider<Index>& scal
   }
 }
 
-template <int kUnitBytes, int kUnits, int kScale, bool kContiguous, typename Index>
+// Where the rows of an item go: into the large array as they are. `offset_of` says, in
+// bytes, where for each of the rows [begin, end).
+class CopyTarget {
+ public:
+  explicit CopyTarget(void* large) : large_(static_cast<char*>(large)) {}
+
+  template <typename Vector, typename Index, typename OffsetOf>
+  JAX_UPSAMPLE_HOST_DEVICE void Store(Index begin, Index end, const OffsetOf& offset_of,
+                                      const Vector& value) const {
+    for (Index row = begin; row < end; ++row) {
+      StoreOnce(reinterpret_cast<Vector*>(large_ + offset_of(row)), value);
+    }
+  }
+
+ private:
+  char* large_;
+};
+
+template <int kUnitBytes, int kUnits, int kScale, bool kContiguous, typename Index,
+          typename Target = CopyTarget>
 class UpsampleNearestFwd {
  public:
   using IndexType = Index;
   using Source = Unit<kUnitBytes>;
   using Vector = Unit<kUnitBytes * kUnits>;
 
-  UpsampleNearestFwd(const Plan& plan, const void* small, void* large)
+  UpsampleNearestFwd(const Plan& plan, const void* small, const Target& target)
       : small_(static_cast<const Source*>(small)),
-        large_(static_cast<Source*>(large)),
+        target_(target),
         rows_(plan.extents),
         rows_per_item_(static_cast<Index>(plan.rows_per_item)),
         small_row_(plan.extents.size[2] * plan.extents.inner),
-        large_row_(small_row_ * plan.extents.scale[2]),
+        large_inner_(plan.extents.large_inner),
+        large_row_(plan.extents.size[2] * plan.extents.scale[2] * large_inner_),
         window_rows_(static_cast<Index>(plan.extents.scale[0] * plan.extents.scale[1])),
         chunks_((window_rows_ + rows_per_item_ - 1) / rows_per_item_),
-        vectors_(static_cast<Index>(large_row_ / kUnits)),
+        vectors_(static_cast<Index>(small_row_ * plan.extents.scale[2] / kUnits)),
         inner_(static_cast<Index>(plan.extents.inner)),
         scale_(static_cast<Index>(plan.extents.scale[2])) {}
 
@@ -48,11 +68,12 @@ class UpsampleNearestFwd {
     const Index begin = chunk * rows_per_item_;
     const Index end =
         begin + rows_per_item_ < window_rows_ ? begin + rows_per_item_ : window_rows_;
-    for (Index window_row = begin; window_row < end; ++window_row) {
-      Source* to = large_ + (first_row + rows_.WindowRow(window_row)) * large_row_ +
-                   static_cast<int64_t>(vector) * kUnits;
-      StoreOnce(reinterpret_cast<Vector*>(to), value);
-    }
+    const int64_t in_row = LargeUnit(vector);
+    const auto offset_of = [&](Index window_row) {
+      return ((first_row + rows_.WindowRow(window_row)) * large_row_ + in_row) *
+             kUnitBytes;
+    };
+    target_.Store(begin, end, offset_of, value);
   }
 
  private:
@@ -77,6 +98,17 @@ class UpsampleNearestFwd {
     return value;
   }
 
+  // Where in a row of the large array a vector begins. The columns of a part may be
+  // apart; no vector then spans two.
+  JAX_UPSAMPLE_HOST_DEVICE int64_t LargeUnit(Index vector) const {
+    if constexpr (kContiguous || kUnits > 1) {
+      return static_cast<int64_t>(vector) * kUnits;
+    } else {
+      const auto [column, channel] = inner_.DivMod(vector);
+      return column * large_inner_ + channel;
+    }
+  }
+
   // Which unit of the small row fills a unit of the large row.
   JAX_UPSAMPLE_HOST_DEVICE Index SourceUnit(Index unit) const {
     if constexpr (kContiguous) {
@@ -88,10 +120,11 @@ class UpsampleNearestFwd {
   }
 
   const Source* small_;
-  Source* large_;
+  Target target_;
   RowMap<Index> rows_;
   Index rows_per_item_;
-  int64_t small_row_;  // both in units
+  int64_t small_row_;  // in units, like the next two
+  int64_t large_inner_;
   int64_t large_row_;
   Index window_rows_;
   Divider<Index> chunks_;

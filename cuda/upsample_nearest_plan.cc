@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "upsample_nearest.h"
 
@@ -21,8 +23,7 @@ int PowerOfTwoAtMost(int64_t n, int at_most) {
   return power;
 }
 
-// The last axis' scale where kernels are compiled for it, else 0. It is never
-// 1: an axis that does not change merges with its neighbours.
+// The last axis' scale where kernels are compiled for it, else 0.
 int ScaleConstant(int64_t scale) {
   return 2 <= scale && scale <= 4 ? static_cast<int>(scale) : 0;
 }
@@ -31,8 +32,7 @@ int ScaleConstant(int64_t scale) {
 // window, and the rows of one step of the outermost axis (upsample_nearest_row_map.h).
 bool NeedsWideIndex(const Extents& extents, int64_t items) {
   const int64_t window = extents.scale[0] * extents.scale[1] * extents.scale[2];
-  const int64_t step0 = extents.size[1] * extents.scale[1];
-  return std::max({items, window, step0}) > kMax32BitCount;
+  return std::max({items, window, extents.large_rows}) > kMax32BitCount;
 }
 
 void Finish(Plan& plan, int64_t items_per_block) {
@@ -55,11 +55,57 @@ Extents MergeDimensions(const int64_t* dims, const int64_t* scales, int rank) {
     ++axis;
     run = 1;
   }
-  extents.inner = run;
+  extents.inner = extents.large_inner = run;
+  extents.large_rows = extents.size[1] * extents.scale[1];
   return extents;
 }
 
-Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment) {
+bool MergeDimensionsOfPart(const int64_t* dims, const int64_t* scales, int rank,
+                           int axis, int64_t concatenated, Extents* extents) {
+  const auto product = [&](int begin, int end) {
+    return std::accumulate(dims + begin, dims + end, int64_t{1}, std::multiplies<>());
+  };
+  const auto is_scaled = [](int64_t scale) { return scale != 1; };
+  const auto scaled = [&](int begin, int end) {
+    return std::count_if(scales + begin, scales + end, is_scaled);
+  };
+  *extents = MergeDimensions(dims, scales, rank);
+  const int64_t before = scaled(0, axis), after = scaled(axis, rank);
+  if (after == 0) {
+    // Columns are runs of the dimensions from `axis` on; what is between becomes axis 2.
+    const int64_t columns = extents->inner / product(axis, rank);
+    if (columns != 1) {
+      if (before == 3) return false;
+      for (const int a : {0, 1}) {
+        extents->size[a] = extents->size[a + 1];
+        extents->scale[a] = extents->scale[a + 1];
+      }
+      extents->size[2] = columns;
+      extents->scale[2] = 1;
+      extents->inner /= columns;
+      extents->large_rows = extents->size[1] * extents->scale[1];
+    }
+    extents->large_inner = extents->inner / dims[axis] * concatenated;
+    return true;
+  }
+  if (after > 2 || before > 0) return false;
+  // What is before `axis` becomes axis 0.
+  extents->size[0] = product(0, axis);
+  if (after == 2) {
+    extents->size[1] /= extents->size[0];
+  } else {
+    const int last = static_cast<int>(
+        std::find_if(scales + axis, scales + rank, is_scaled) - scales);
+    extents->size[1] = product(axis, last);
+    extents->size[2] = dims[last];
+  }
+  extents->large_rows =
+      extents->size[1] * extents->scale[1] / dims[axis] * concatenated;
+  return true;
+}
+
+Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment,
+                            bool may_be_flat) {
   Plan plan{};
   plan.direction = Direction::kForward;
   plan.bytes_read = extents.SmallCount() * element.bytes;
@@ -70,6 +116,7 @@ Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment)
   plan.unit_bytes =
       PowerOfTwoDivisor(inner_bytes, std::min<int64_t>(alignment, kVectorBytes));
   extents.inner = inner_bytes / plan.unit_bytes;
+  extents.large_inner = extents.large_inner * element.bytes / plan.unit_bytes;
   plan.extents = extents;
 
   const int64_t row_units = extents.size[2] * extents.scale[2] * extents.inner;
@@ -86,7 +133,7 @@ Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment)
   plan.wide_index = NeedsWideIndex(extents, std::max(items, row_units));
   plan.stored = 1;
   plan.items = row_chunks * row_units;
-  if (aligned && !plan.wide_index) {
+  if (aligned && !plan.wide_index && (rows_fit || may_be_flat)) {
     plan.stored = vector;
     plan.flat = !rows_fit;
     plan.scale_constant = plan.flat ? 0 : ScaleConstant(extents.scale[2]);
@@ -108,6 +155,7 @@ Plan PlanUpsampleNearestBwd(Extents extents, Element element, int64_t alignment)
   plan.format = element.format;
   plan.unit_bytes = element.bytes / element.components;
   extents.inner *= element.components;
+  extents.large_inner *= element.components;
   plan.extents = extents;
 
   const int64_t scale = extents.scale[2];
@@ -117,7 +165,7 @@ Plan PlanUpsampleNearestBwd(Extents extents, Element element, int64_t alignment)
   const int vector = kVectorBytes / plan.unit_bytes;
   const bool aligned = alignment % kVectorBytes == 0;
   const bool one_byte = plan.unit_bytes == 1;  // compiled for scales of run time only
-  const bool columns_adjacent = extents.inner == 1 && aligned;
+  const bool columns_adjacent = extents.large_inner == 1 && aligned;
 
   plan.lanes = plan.loaded = plan.stored = 1;
   plan.items = count;

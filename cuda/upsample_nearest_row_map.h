@@ -17,7 +17,8 @@ class RowMap {
       : scale0_(static_cast<Index>(extents.scale[0])),
         scale1_(static_cast<Index>(extents.scale[1])),
         small_size1_(static_cast<Index>(extents.size[1])),
-        large_size1_(static_cast<Index>(extents.size[1] * extents.scale[1])) {}
+        large_size1_(static_cast<Index>(extents.size[1] * extents.scale[1])),
+        step0_(extents.large_rows) {}
 
   // The first row of a small row's window.
   JAX_UPSAMPLE_HOST_DEVICE int64_t FirstLargeRow(Index small_row) const {
@@ -31,7 +32,7 @@ class RowMap {
     return k0 * step0() + k1;
   }
 
-  // The small row that a large row repeats.
+  // The small row that a large row repeats, in a large array that is no part.
   JAX_UPSAMPLE_HOST_DEVICE int64_t SmallRow(Index large_row) const {
     const auto [large0, large1] = large_size1_.DivMod(large_row);
     return scale0_.Divide(large0) * static_cast<int64_t>(small_size1_.divisor()) +
@@ -41,13 +42,14 @@ class RowMap {
   // In 64 bits, as are all products of them.
   JAX_UPSAMPLE_HOST_DEVICE int64_t scale0() const { return scale0_.divisor(); }
   JAX_UPSAMPLE_HOST_DEVICE int64_t scale1() const { return scale1_.divisor(); }
-  JAX_UPSAMPLE_HOST_DEVICE int64_t step0() const { return large_size1_.divisor(); }
+  JAX_UPSAMPLE_HOST_DEVICE int64_t step0() const { return step0_; }
 
  private:
   Divider<Index> scale0_;
   Divider<Index> scale1_;
   Divider<Index> small_size1_;
-  Divider<Index> large_size1_;  // large rows of one step along the large axis 0
+  Divider<Index> large_size1_;
+  int64_t step0_;  // large rows of one step along the large axis 0
 };
 
 }  // namespace jax_upsample

@@ -6,6 +6,8 @@ from jax_upsample._resize import interpolate as interpolate
 from jax_upsample._resize import resize as resize
 from jax_upsample._resize_nearest import resize_nearest as resize_nearest
 from jax_upsample._upsample_conv import upsample_conv as upsample_conv
+from jax_upsample._upsample_join import upsample_add as upsample_add
+from jax_upsample._upsample_join import upsample_concat as upsample_concat
 from jax_upsample._upsample_nearest import upsample_nearest as upsample_nearest
 from jax_upsample._upsample_nearest import (
     upsample_nearest_custom_vjp as upsample_nearest_custom_vjp,

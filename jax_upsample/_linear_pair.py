@@ -1,4 +1,4 @@
-"""Pairs of linear primitives, each the other's transpose: every op is one.
+"""Linear primitives, most of them in pairs of which each is the other's transpose.
 
 The two make every order of derivative, in both modes. What an op brings is a `Map` a
 direction; the rules that JAX asks for are the same for all of them.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, xla
 
@@ -21,84 +22,117 @@ class Map:
     """One direction of an op. Parameters always include `axes` and `implementation`.
 
     Attributes:
-      shape: (shape, **parameters) -> the result's shape.
-      plain: (x, **parameters) -> the result, in lax.
-      kernel: a lowering rule, (ctx, x, **parameters) -> the custom call.
+      shape: (shapes of the operands, **parameters) -> the result's shape.
+      plain: (operands, **parameters) -> the result, in lax.
+      kernel: a lowering rule, (ctx, operands, **parameters) -> the custom call.
       plain_is_faster: (ctx, **parameters) -> whether `implementation=None` should take
         the plain form although there is a kernel.
+      plain_only: (ctx, **parameters) -> whether no kernel takes these operands.
     """
 
     shape: Callable[..., tuple[Any, ...]]
     plain: Callable[..., jax.Array]
     kernel: Callable[..., Any]
     plain_is_faster: Callable[..., bool] = lambda ctx, **parameters: False
+    plain_only: Callable[..., bool] = lambda ctx, **parameters: False
 
 
 def define(op: str, fwd: Map, bwd: Map) -> tuple[Primitive, Primitive]:
     """The primitives `{op}_fwd` and `{op}_bwd`, with all their rules."""
-    fwd_p = _primitive(op, "fwd", fwd)
-    bwd_p = _primitive(op, "bwd", bwd)
-    ad.deflinear2(fwd_p, lambda ct, x, **params: [bwd_p.bind(ct, **params)])
-    ad.deflinear2(bwd_p, lambda ct, g, **params: [fwd_p.bind(ct, **params)])
+    fwd_p = define_one(
+        f"{op}_fwd", fwd, lambda ct, x, **params: [bwd_p.bind(ct, **params)]
+    )
+    bwd_p = define_one(
+        f"{op}_bwd", bwd, lambda ct, g, **params: [fwd_p.bind(ct, **params)], sums=True
+    )
     return fwd_p, bwd_p
 
 
-def _primitive(op: str, direction: str, of: Map) -> Primitive:
-    primitive = Primitive(f"{op}_{direction}")
+def define_one(
+    name: str, of: Map, transpose: Callable[..., Any], *, sums: bool = False
+) -> Primitive:
+    """The primitive `name`, linear in all its operands, with all its rules.
+
+    `transpose(cotangent, operands, **parameters)` gives the operands' cotangents.
+    `sums` says that the kernel reads numbers, and so takes fewer dtypes.
+    """
+    primitive = Primitive(name)
+    ad.deflinear2(primitive, transpose)
     primitive.def_impl(functools.partial(xla.apply_primitive, primitive))
     primitive.def_abstract_eval(functools.partial(_abstract_eval, of))
     batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
     for platform in (None, "cpu", "cuda"):
-        rule = _lowering(op, direction, of, platform)
+        rule = _lowering(name, of, "bwd" if sums else "fwd", platform)
         mlir.register_lowering(primitive, rule, platform=platform)
     return primitive
 
 
 def _abstract_eval(
-    of: Map, x: Any, *, implementation: str | None, **params: Any
+    of: Map, x: Any, *others: Any, implementation: str | None, **params: Any
 ) -> Any:
-    # `update` keeps what else is known of x: weak type, sharding, varying axes.
-    return x.update(shape=of.shape(x.shape, **params))
+    shape = of.shape(x.shape, *(other.shape for other in others), **params)
+    # `update` keeps what else is known of x: sharding, varying axes.
+    weak_type = all(aval.weak_type for aval in (x, *others))
+    return x.update(shape=shape, weak_type=weak_type)
 
 
 def _batch(
     primitive: Primitive,
-    operands: tuple[jax.Array],
-    dims: tuple[int],
+    operands: tuple[jax.Array, ...],
+    dims: tuple[int | None, ...],
     *,
     axes: tuple[int, ...],
     **params: Any,
 ) -> tuple[jax.Array, int]:
-    # The batch dimension stays where it is, also between two spatial axes.
-    (x,), (batch_dim,) = operands, dims
-    axes = tuple(axis + (axis >= batch_dim) for axis in axes)
-    return primitive.bind(x, axes=axes, **params), batch_dim
+    # The batch dimension stays where it is, also between two spatial axes; that of a
+    # second operand moves there.
+    (batch_dim, size), *_ = (
+        (dim, operand.shape[dim])
+        for operand, dim in zip(operands, dims, strict=True)
+        if isinstance(dim, int)
+    )
+
+    def batched(operand: jax.Array, dim: int | None) -> jax.Array:
+        if isinstance(dim, int):
+            return jnp.moveaxis(operand, dim, batch_dim)
+        shape = (*operand.shape[:batch_dim], size, *operand.shape[batch_dim:])
+        return jnp.broadcast_to(jnp.expand_dims(operand, batch_dim), shape)
+
+    def moved(axis: int) -> int:
+        return axis + (axis >= batch_dim)
+
+    if "concat_axis" in params:
+        params["concat_axis"] = moved(params["concat_axis"])
+    operands = tuple(map(batched, operands, dims))
+    axes = tuple(map(moved, axes))
+    return primitive.bind(*operands, axes=axes, **params), batch_dim
 
 
 def _lowering(
-    op: str, direction: str, of: Map, platform: str | None
+    name: str, of: Map, direction: str, platform: str | None
 ) -> Callable[..., Any]:
     """The lowering rule for a platform; None is every one that has no kernels."""
     plain = mlir.lower_fun(of.plain, multiple_results=False)
 
     def rule(
         ctx: mlir.LoweringRuleContext,
-        x: Any,
-        *,
+        *operands: Any,
         implementation: str | None,
         **params: Any,
     ) -> Any:
-        if _has_kernel(op, direction, platform, implementation, ctx) and (
-            implementation == "kernel" or not of.plain_is_faster(ctx, **params)
+        if (
+            _has_kernel(name, direction, platform, implementation, ctx)
+            and not of.plain_only(ctx, **params)
+            and (implementation == "kernel" or not of.plain_is_faster(ctx, **params))
         ):
-            return of.kernel(ctx, x, **params)
-        return plain(ctx, x, **params)
+            return of.kernel(ctx, *operands, **params)
+        return plain(ctx, *operands, **params)
 
     return rule
 
 
 def _has_kernel(
-    op: str,
+    name: str,
     direction: str,
     platform: str | None,
     implementation: str | None,
@@ -112,10 +146,10 @@ def _has_kernel(
     if platform not in extension.platforms:
         if forced:
             lacking = set(ctx.module_context.platforms) - extension.platforms
-            name = platform or ", ".join(sorted(lacking))
+            where = platform or ", ".join(sorted(lacking))
             raise ValueError(
-                f'{op}: implementation="kernel" but there is no kernel for '
-                f"{name}: {extension.why_no_kernel(name)}"
+                f'{name}: implementation="kernel" but there is no kernel for '
+                f"{where}: {extension.why_no_kernel(where)}"
             )
         _ffi.warn_no_cuda_kernel()
         return False

@@ -20,7 +20,7 @@ from jax.interpreters import mlir
 from jax_upsample import _arguments, _linear_pair, _nearest_rules
 from jax_upsample._arguments import Implementation
 from jax_upsample._nearest_rules import RULES, Rule, Scale
-from jax_upsample._upsample_nearest import sum_dtype, upsample_nearest_fwd_p
+from jax_upsample._upsample_nearest import movable, sum_dtype, upsample_nearest_fwd_p
 
 _UNROLLED_COPIES = 8
 _VECTOR_BYTES = 16  # the widest store of a GPU thread
@@ -128,7 +128,7 @@ def resize_nearest(
     if not axes_changed:
         return array
     maps = tuple((rule, array.shape[a], sizes[a], scales.get(a)) for a in axes_changed)
-    factors = tuple(_repeats(*of_axis) for of_axis in maps)
+    factors = tuple(repeats(*of_axis) for of_axis in maps)
     if None not in factors and len(axes_changed) <= _arguments.MAX_AXES:
         return upsample_nearest_fwd_p.bind(
             array, axes=axes_changed, scale=factors, implementation=implementation
@@ -138,7 +138,7 @@ def resize_nearest(
     )
 
 
-def _repeats(rule: str, in_size: Any, out_size: Any, scale: Scale | None) -> int | None:
+def repeats(rule: str, in_size: Any, out_size: Any, scale: Scale | None) -> int | None:
     """The k of a rule that is `i // k`, else None."""
     if isinstance(in_size, int) and isinstance(out_size, int):
         if in_size > 0 and _nearest_rules.is_repeat(rule, in_size, out_size, scale):
@@ -243,7 +243,7 @@ def _check_sizes(
                 f"{n} outputs: x has shape {x.shape}, wanted {sizes}"
             )
         long = max(m, n) > _nearest_rules.MAX_TABLE
-        if m != n and long and _repeats(rule, m, n, scales.get(axis)) is None:
+        if m != n and long and repeats(rule, m, n, scales.get(axis)) is None:
             raise ValueError(
                 f"{function}: axis {axis} may have up to 2^31 - 1 elements, "
                 f"got {m} -> {n} by rule {rule!r}"
@@ -287,9 +287,7 @@ def _fwd_lax(
 ) -> jax.Array:
     """A gather an axis: XLA fuses them into one loop over the target."""
     dtype = x.dtype
-    if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits == 8:
-        # Some backends widen float8 in a loop, and NaNs do not come back as they were.
-        x = lax.bitcast_convert_type(x, jnp.uint8)
+    x = movable(x)
     for axis, of_axis in zip(axes, maps, strict=True):
         x = _take(x, _table("fwd", of_axis), axis)
     return x if x.dtype == dtype else lax.bitcast_convert_type(x, dtype)

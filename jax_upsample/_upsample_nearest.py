@@ -69,7 +69,7 @@ def upsample_nearest(
              [3, 3, 4, 4],
              [3, 3, 4, 4]], dtype=int32)
     """
-    array, params = _canonicalize("upsample_nearest", x, scale, axes, implementation)
+    array, params = canonicalize("upsample_nearest", x, scale, axes, implementation)
     if not params["axes"]:
         return array
     return upsample_nearest_fwd_p.bind(array, **params)
@@ -90,7 +90,7 @@ def upsample_nearest_custom_vjp(
 
     Args, returns and errors are those of `upsample_nearest`.
     """
-    array, params = _canonicalize(
+    array, params = canonicalize(
         "upsample_nearest_custom_vjp", x, scale, axes, implementation
     )
     if not params["axes"]:
@@ -101,7 +101,7 @@ def upsample_nearest_custom_vjp(
 # ------------------------------------------------------------------------- arguments
 
 
-def _canonicalize(
+def canonicalize(
     function: str,
     x: Any,
     scale: Any,
@@ -131,7 +131,7 @@ def _canonicalize(
 # ------------------------------------------------------------------------ plain forms
 
 
-def _fwd_lax(
+def fwd_lax(
     x: jax.Array, *, axes: tuple[int, ...], scale: tuple[int, ...]
 ) -> jax.Array:
     """Broadcasts to [.., H, sh, W, sw, ..] and merges the scales into their axes."""
@@ -140,14 +140,24 @@ def _fwd_lax(
     return lax.reshape(y, _fwd_shape(x.shape, axes, scale))
 
 
-def _bwd_lax(
+def bwd_lax(
     g: jax.Array, *, axes: tuple[int, ...], scale: tuple[int, ...]
 ) -> jax.Array:
     """Splits to [.., H, sh, W, sw, ..] and sums the scales, in float32 or wider."""
-    split, place = _split_shape(_bwd_shape(g.shape, axes, scale), axes, scale)
+    split, place = _split_shape(bwd_shape(g.shape, axes, scale), axes, scale)
     windows = lax.reshape(g, split)
     sums = jnp.sum(windows, axis=place, dtype=sum_dtype(g.dtype))
     return sums.astype(g.dtype)
+
+
+def movable(x: jax.Array) -> jax.Array:
+    """`x`, as uint8 if it is float8, to be copied bit for bit in a loop of XLA.
+
+    Some backends widen float8 there, and NaNs do not come back as they were.
+    """
+    if jnp.issubdtype(x.dtype, jnp.floating) and jnp.finfo(x.dtype).bits == 8:
+        return lax.bitcast_convert_type(x, jnp.uint8)
+    return x
 
 
 def sum_dtype(dtype: Any) -> Any:
@@ -181,7 +191,7 @@ def _fwd_shape(
     return tuple(size * by_axis.get(axis, 1) for axis, size in enumerate(shape))
 
 
-def _bwd_shape(
+def bwd_shape(
     shape: tuple[Any, ...], axes: tuple[int, ...], scale: tuple[int, ...]
 ) -> tuple[Any, ...]:
     sizes = list(shape)
@@ -215,7 +225,7 @@ def _kernel(direction: str) -> Callable[..., Any]:
     return rule
 
 
-def _is_large_window(
+def is_large_window(
     ctx: mlir.LoweringRuleContext, *, axes: tuple[int, ...], scale: tuple[int, ...]
 ) -> bool:
     """Whether the backward kernel would share each window among threads of a block.
@@ -236,8 +246,8 @@ def _is_large_window(
 
 upsample_nearest_fwd_p, upsample_nearest_bwd_p = _linear_pair.define(
     "upsample_nearest",
-    fwd=_linear_pair.Map(_fwd_shape, _fwd_lax, _kernel("fwd")),
-    bwd=_linear_pair.Map(_bwd_shape, _bwd_lax, _kernel("bwd"), _is_large_window),
+    fwd=_linear_pair.Map(_fwd_shape, fwd_lax, _kernel("fwd")),
+    bwd=_linear_pair.Map(bwd_shape, bwd_lax, _kernel("bwd"), is_large_window),
 )
 
 
