@@ -150,26 +150,29 @@ def rows(case: Case, iterations: int) -> Iterator[harness.Row]:
 
 def report(results: list[harness.Row]) -> Iterator[str]:
     """Tables; the last columns are parts of the best plain form's time."""
+    ours = [f for f in ("kernel", "default") if any(r["form"] == f for r in results)]
+    columns = [*PLAIN, "unfused", *ours]
     for direction in harness.DIRECTIONS:
         yield ""
-        yield (
-            f"| {direction}, us | " + " | ".join(FORMS) + " | kernel/plain | default |"
-        )
-        yield "| --- |" + " ---: |" * (len(FORMS) + 2)
-        parts = []
+        heads = [*columns, *(f"{name}/plain" for name in ours)]
+        yield f"| {direction}, us | {' | '.join(heads)} |"
+        yield "| --- |" + " ---: |" * len(heads)
+        parts: dict[str, list[float]] = {name: [] for name in ours}
         chosen = [row for row in results if row["direction"] == direction]
         for case in dict.fromkeys(row["case"] for row in chosen):
             of_case = {row["form"]: row for row in chosen if row["case"] == case}
             best = min(of_case[f]["median_us"] for f in PLAIN)
-            kernel, default = (of_case[f]["median_us"] / best for f in FORMS[-2:])
-            parts.append(default)
+            for name in ours:
+                parts[name].append(of_case[name]["median_us"] / best)
             cells = [
                 f"{row['median_us']:.1f}" + ("" if row["right"] else " wrong")
-                for row in (of_case[f] for f in FORMS)
+                for row in (of_case[f] for f in columns)
             ]
-            yield f"| {case} | {' | '.join(cells)} | {kernel:.2f} | {default:.2f} |"
+            cells += [f"{parts[name][-1]:.2f}" for name in ours]
+            yield f"| {case} | {' | '.join(cells)} |"
         yield ""
-        yield f"geometric mean of the default: {statistics.geometric_mean(parts):.2f}"
+        means = (f"{f} {statistics.geometric_mean(p):.2f}" for f, p in parts.items())
+        yield f"geometric means: {', '.join(means)}"
 
 
 if __name__ == "__main__":

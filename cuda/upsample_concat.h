@@ -21,11 +21,7 @@ struct ConcatExtents {
 struct ConcatPlan {
   Plan upsampled;
   ConcatExtents extents;
-  int64_t skip_vectors;
-  // Blocks of `upsampled` among the first n blocks: n upsample_share / 2^32, rounded
-  // down.
-  uint64_t upsample_share;
-  int64_t items;  // whole blocks
+  int64_t items;  // those of `upsampled`, then the vectors of skip
   int64_t blocks;
 };
 

@@ -104,7 +104,7 @@ class UpsampleNearestBwd
   JAX_UPSAMPLE_HOST_DEVICE void LoadColumns(int64_t from, Columns& columns) const {
     for (int v = 0; v < kLoads; ++v) {
       columns[v] =
-          LoadShared(this->large_ + from + (kContiguous ? v : v * this->column_step_));
+          LoadOnce(this->large_ + from + (kContiguous ? v : v * this->column_step_));
     }
   }
 
@@ -151,9 +151,9 @@ class UpsampleNearestBwdLanes
  private:
   JAX_UPSAMPLE_HOST_DEVICE typename Base::Loaded Load(int64_t begin, Index load) const {
     const auto [row, column] = columns_.DivMod(load);
-    return LoadShared(this->large_ + begin +
-                      this->rows_.WindowRow(row) * this->large_row_ +
-                      column * this->column_step_);
+    return LoadOnce(this->large_ + begin +
+                    this->rows_.WindowRow(row) * this->large_row_ +
+                    column * this->column_step_);
   }
 
   JAX_UPSAMPLE_HOST_DEVICE static void Add(const typename Base::Loaded& loaded,

@@ -176,7 +176,7 @@ def test_concat_of_no_channels(channels, implementation):
 
 @pytest.mark.parametrize("dtype", ["uint8", "bfloat16"])
 def test_many_blocks_of_both_parts(dtype, implementation):
-    """The two kinds alternate, in several ratios, and the last ones are not full."""
+    """In several ratios, and one of them has items of both."""
     for c1, c2 in ((8, 8), (8, 264), (264, 8), (40, 16), (3, 5)):
         x = oracle.random_bits((1, 19, 23, c1), dtype)
         skip = oracle.random_bits((1, 38, 46, c2), dtype, seed=1)
