@@ -19,7 +19,13 @@ import jax.numpy as jnp
 import pytest
 from conftest import skip_or_fail
 
-from jax_upsample import resize_nearest, upsample_conv, upsample_nearest
+from jax_upsample import (
+    resize_nearest,
+    upsample_add,
+    upsample_concat,
+    upsample_conv,
+    upsample_nearest,
+)
 
 FWD, BWD = "jax_upsample_nearest_fwd_v1", "jax_upsample_nearest_bwd_v1"
 
@@ -150,6 +156,50 @@ def test_resize_by_default_is_one_call_or_fusion(h100, x, y, dtype):
     for program in (up, back):
         assert program.count("scatter", "sort") == 0
         assert program.temporary_bytes == 0
+
+
+JOINS = {
+    "NHWC": ((4, 32, 32, 64), (4, 64, 64, 32), (1, 2), 3),
+    "NCHW": ((4, 64, 32, 32), (4, 32, 64, 64), (2, 3), 1),
+}
+
+
+@pytest.mark.parametrize(("x", "skip", "axes", "axis"), JOINS.values(), ids=JOINS)
+def test_concat_is_the_call_alone(h100, x, skip, axes, axis):
+    """And its transpose a call that reads in place, beside the slice for `skip`."""
+
+    def join(x, skip):
+        return upsample_concat(
+            x, skip, axes=axes, concat_axis=axis, implementation="kernel"
+        )
+
+    like = [jax.ShapeDtypeStruct(s, jnp.bfloat16) for s in (x, skip)]
+    forward = Program(join, h100, x, skip)
+    assert forward.calls() == ["jax_upsample_concat_fwd_v1"]
+    assert forward.count("copy", "transpose", "fusion", "concatenate", "slice") == 0
+    y = jax.eval_shape(join, *like).shape
+    back = Program(lambda ct: jax.linear_transpose(join, *like)(ct), h100, y)
+    assert back.calls() == ["jax_upsample_concat_bwd_v1"]
+    assert back.count("copy", "transpose", "scatter", "reduce") == 0
+    assert forward.temporary_bytes == back.temporary_bytes == 0
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("odd", [False, True])
+def test_add_by_default_is_one_call_or_fusion(h100, dtype, odd):
+    """The kernel for 16 bits and integer scales, else one loop of XLA."""
+    x, lateral = (4, 43, 43, 64), (4, 85, 85, 64) if odd else (4, 86, 86, 64)
+    scale = None if odd else 2
+
+    def join(x, lateral):
+        return upsample_add(x, lateral, scale)
+
+    program = Program(join, h100, x, lateral, dtype=dtype)
+    kernel = dtype == "bfloat16" and not odd
+    assert program.calls() == ["jax_upsample_add_v1"] * kernel
+    assert program.count("fusion") == (not kernel)
+    assert program.count("copy", "transpose", "scatter", "sort") == 0
+    assert program.temporary_bytes == 0
 
 
 def test_upsample_conv_never_stores_the_upsampled_array(h100):
