@@ -18,6 +18,8 @@
 #include "dispatch.h"
 #include "number_formats.h"
 #include "resize_nearest.h"
+#include "upsample_add.h"
+#include "upsample_concat.h"
 #include "upsample_nearest.h"
 
 using namespace jax_upsample;
@@ -178,11 +180,11 @@ struct UpsampleProblem : Problem {
 
   void Print() const {}
 
- private:
   Extents Merged() const {
     return MergeDimensions(source.data(), scales.data(), rank());
   }
 
+ protected:
   // The same problem in 64-bit arithmetic, which the planner keeps for huge arrays.
   static void Widen(Plan& plan) {
     const Extents& extents = plan.extents;
@@ -197,6 +199,90 @@ struct UpsampleProblem : Problem {
                     ((window_rows + plan.rows_per_item - 1) / plan.rows_per_item);
     }
   }
+};
+
+// The same upsampling as part of a larger array, and added to another.
+struct JoinProblem : UpsampleProblem {
+  int axis = 0;                   // of the concatenation
+  int64_t before = 0, after = 0;  // sizes along it around the part
+  bool joins = false;             // whether there are kernels for that axis
+
+  JoinProblem() {
+    (Random(0, 1) ? before : after) = Random(1, 3) * RandomChannels();
+    (before > 0 ? after : before) = 0;
+    if (rank() == 0) return;
+    axis = static_cast<int>(Random(0, rank() - 1));
+    joins = scales[axis] == 1 && TargetCount() > 0 && Part(&part_);
+  }
+
+  int64_t Whole() const { return source[axis] + before + after; }
+  // The dimensions after the axis, in elements.
+  int64_t Step() const {
+    int64_t step = 1;
+    for (int d = axis + 1; d < rank(); ++d) step *= target[d];
+    return step;
+  }
+  // Where an element of the target lies in the whole.
+  int64_t InWhole(int64_t element) const {
+    const int64_t length = target[axis] * Step();
+    return element / length * Whole() * Step() + before * Step() + element % length;
+  }
+
+  ConcatExtents InBytes(int64_t bytes) const {
+    ConcatExtents extents;
+    extents.upsampled = part_;
+    extents.period = Whole() * Step() * bytes;
+    extents.upsampled_at = before * Step() * bytes;
+    extents.skip_at = before > 0 ? 0 : target[axis] * Step() * bytes;
+    extents.skip_part = (before + after) * Step() * bytes;
+    extents.skip_bytes = TargetCount() / (target[axis] * Step()) * extents.skip_part;
+    return extents;
+  }
+
+  int RunConcat(Element element, int64_t alignment, const void* from, const void* skip,
+                void* to) const {
+    const ConcatExtents extents = InBytes(element.bytes);
+    ConcatPlan plan =
+        PlanUpsampleConcat(extents, element, PartAlignment(extents, alignment));
+    if (wide) {
+      Widen(plan.upsampled);
+      plan.items =
+          plan.upsampled.items + extents.skip_bytes / plan.upsampled.unit_bytes;
+    }
+    return RunUpsampleConcat(plan, from, skip, to);
+  }
+
+  int RunBackwardOfPart(Element element, int64_t alignment, const char* from,
+                        void* to) const {
+    const ConcatExtents extents = InBytes(element.bytes);
+    Plan plan =
+        PlanUpsampleNearestBwd(part_, element, PartAlignment(extents, alignment));
+    if (wide) Widen(plan);
+    return RunUpsampleNearestBwd(plan, from + extents.upsampled_at, to);
+  }
+
+  int RunAdd(Element element, int64_t alignment, const void* from, const void* lateral,
+             void* to) const {
+    const Element number = {NumberBytes(element), element.format, 1};
+    Plan plan = PlanUpsampleAdd(Merged(), element, wide ? number.bytes : alignment);
+    if (wide) Widen(plan);
+    return RunUpsampleAdd(plan, from, lateral, to);
+  }
+
+ private:
+  bool Part(Extents* extents) const {
+    return MergeDimensionsOfPart(source.data(), scales.data(), rank(), axis, Whole(),
+                                 extents);
+  }
+
+  static int64_t PartAlignment(const ConcatExtents& extents, int64_t alignment) {
+    for (int64_t distance : {extents.period, extents.upsampled_at, extents.skip_part}) {
+      alignment = PowerOfTwoDivisor(distance, alignment);
+    }
+    return alignment;
+  }
+
+  Extents part_;
 };
 
 struct ResizeProblem : Problem {
@@ -395,6 +481,99 @@ bool CheckBackward(const ProblemT& problem, Element element) {
   return true;
 }
 
+bool CheckConcat(const JoinProblem& problem, Element element) {
+  const int bytes = element.bytes, number = NumberBytes(element);
+  const ConcatExtents extents = problem.InBytes(bytes);
+  Buffer source(problem.SourceCount() * bytes, number);
+  Buffer skip(extents.skip_bytes, number);
+  Buffer whole(problem.TargetCount() * bytes + extents.skip_bytes, number);
+  source.FillRandom();
+  skip.FillRandom();
+  const int64_t alignment = std::min(Alignment(source, whole), Alignment(skip, whole));
+  if (problem.RunConcat(element, alignment, source.data(), skip.data(), whole.data()))
+    return false;
+  for (int64_t i = 0; i < problem.TargetCount(); ++i) {
+    if (std::memcmp(whole.data() + problem.InWhole(i) * bytes,
+                    source.data() + problem.Source(i) * bytes, bytes) != 0)
+      return false;
+  }
+  for (int64_t at = 0; at < extents.skip_bytes; at += extents.skip_part) {
+    if (std::memcmp(
+            whole.data() + at / extents.skip_part * extents.period + extents.skip_at,
+            skip.data() + at, extents.skip_part) != 0)
+      return false;
+  }
+  return true;
+}
+
+// As CheckBackward; what is around the part is 1, and no term.
+bool CheckBackwardOfPart(const JoinProblem& problem, Element element) {
+  const int components = element.components, bytes = NumberBytes(element);
+  const ConcatExtents extents = problem.InBytes(element.bytes);
+  Buffer whole(problem.TargetCount() * element.bytes + extents.skip_bytes, bytes);
+  Buffer source(problem.SourceCount() * element.bytes, bytes);
+  for (int64_t i = 0; i < whole.bytes(); i += bytes)
+    Encode(element.format, 1, whole.data() + i);
+  std::vector<double> sums(problem.SourceCount() * components, 0.0);
+  const int64_t window = problem.TargetCount() / problem.SourceCount();
+  for (int64_t i = 0; i < problem.TargetCount() * components; ++i) {
+    double& sum = sums[problem.Source(i / components) * components + i % components];
+    double term = Random(0, window / 4) == 0 ? static_cast<double>(Random(-1, 1)) : 0.0;
+    if (std::abs(sum + term) > 8) term = 0;
+    sum += term;
+    Encode(element.format, term,
+           whole.data() + problem.InWhole(i / components) * element.bytes +
+               i % components * bytes);
+  }
+  if (problem.RunBackwardOfPart(element, Alignment(whole, source), whole.data(),
+                                source.data()))
+    return false;
+  for (int64_t i = 0; i < problem.SourceCount() * components; ++i) {
+    if (Decode(element.format, source.data() + i * bytes) != sums[i]) return false;
+  }
+  return true;
+}
+
+bool CheckAdd(const JoinProblem& problem, Element element) {
+  const int components = element.components, bytes = NumberBytes(element);
+  Buffer source(problem.SourceCount() * element.bytes, bytes);
+  Buffer lateral(problem.TargetCount() * element.bytes, bytes);
+  Buffer target(problem.TargetCount() * element.bytes, bytes);
+  if (target.bytes() == 0) return true;
+  for (Buffer* buffer : {&source, &lateral}) {
+    for (int64_t i = 0; i < buffer->bytes(); i += bytes)
+      Encode(element.format, static_cast<double>(Random(-4, 4)), buffer->data() + i);
+  }
+  const int64_t alignment =
+      std::min(Alignment(source, target), Alignment(lateral, target));
+  if (problem.RunAdd(element, alignment, source.data(), lateral.data(), target.data()))
+    return false;
+  for (int64_t i = 0; i < problem.TargetCount() * components; ++i) {
+    const int64_t from = problem.Source(i / components) * components + i % components;
+    const double sum = Decode(element.format, source.data() + from * bytes) +
+                       Decode(element.format, lateral.data() + i * bytes);
+    if (Decode(element.format, target.data() + i * bytes) != sum) return false;
+  }
+  return true;
+}
+
+int CountWrongJoins(int count) {
+  int failed = 0, joined = 0;
+  for (int i = 0; i < count; ++i) {
+    JoinProblem problem;
+    while (!problem.Fits()) problem = JoinProblem();
+    const Element element = RandomElement();
+    bool right = CheckAdd(problem, element);
+    if (problem.joins) {
+      ++joined;
+      right &= CheckConcat(problem, element) && CheckBackwardOfPart(problem, element);
+    }
+    failed += !right;
+  }
+  std::printf("joins: %d of %d wrong, %d concatenations\n", failed, count, joined);
+  return failed + (joined < count / 8);
+}
+
 template <typename ProblemT>
 int CountWrong(int count) {
   int failed = 0;
@@ -428,5 +607,5 @@ int CountWrong(int count) {
 int main(int, char** arguments) {
   const int count = std::atoi(arguments[1]);
   const int failed = CountWrong<UpsampleProblem>(count);
-  return failed + CountWrong<ResizeProblem>(count) != 0;
+  return failed + CountWrongJoins(count) + CountWrong<ResizeProblem>(count) != 0;
 }

@@ -23,6 +23,10 @@ def test_host_bodies_under_sanitizers(tmp_path):
         ROOT / "tests" / "host_bodies.cc",
         ROOT / "cuda" / "resize_nearest_host.cc",
         ROOT / "cuda" / "resize_nearest_plan.cc",
+        ROOT / "cuda" / "upsample_add_host.cc",
+        ROOT / "cuda" / "upsample_add_plan.cc",
+        ROOT / "cuda" / "upsample_concat_host.cc",
+        ROOT / "cuda" / "upsample_concat_plan.cc",
         ROOT / "cuda" / "upsample_nearest_host.cc",
         ROOT / "cuda" / "upsample_nearest_plan.cc",
     )
