@@ -102,6 +102,8 @@ def canonical_scales(
         )
     if min(scales) < 1:
         raise ValueError(f"{function}: {name} must be at least 1, got {value!r}")
+    if max(scales) > _MAX_BYTES:
+        raise ValueError(f"{function}: {name} must be below 2^63, got {value!r}")
     return scales
 
 

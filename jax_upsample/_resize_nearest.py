@@ -123,7 +123,7 @@ def resize_nearest(
             size if scales.get(axis) is None else _scaled(function, size, scales[axis])
             for axis, size in enumerate(array.shape)
         )
-    _check_sizes(function, array, sizes, scales, rule)
+    check_sizes(function, array, sizes, scales, rule)
     axes_changed = tuple(a for a, n in enumerate(sizes) if n != array.shape[a])
     if not axes_changed:
         return array
@@ -227,7 +227,7 @@ def _scaled(function: str, size: Any, scale: Any) -> int:
         ) from None
 
 
-def _check_sizes(
+def check_sizes(
     function: str,
     x: jax.Array,
     sizes: tuple[Any, ...],

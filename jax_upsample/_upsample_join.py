@@ -83,10 +83,6 @@ def upsample_add(
     )
     if not jnp.issubdtype(x.dtype, np.number):
         raise TypeError(f"{function}: x must hold numbers, got {x.dtype}")
-    if params is None:
-        return _add(_resized(x, lateral.shape, rule, implementation), lateral)
-    if not params["axes"]:
-        return _add(x, lateral)
     return upsample_add_p.bind(x, lateral, **params)
 
 
@@ -154,19 +150,15 @@ def upsample_concat(
             f"rank {rank}, got {concat_axis}"
         )
     concat_axis %= rank
+    if not isinstance(skip_first, bool | np.bool_):
+        raise TypeError(f"{function}: skip_first must be a bool, got {skip_first!r}")
     x, skip, params = _canonicalize(
         function, x, "skip", skip, scale, axes, rule, implementation, concat_axis
     )
-    if params is None:
-        shape = list(skip.shape)
-        shape[concat_axis] = x.shape[concat_axis]
-        x = _resized(x, tuple(shape), rule, implementation)
-        return _concatenate(x, skip, concat_axis, skip_first)
-    if not params["axes"]:
-        return _concatenate(x, skip, concat_axis, skip_first)
-    return upsample_concat_fwd_p.bind(
-        x, skip, concat_axis=concat_axis, skip_first=bool(skip_first), **params
-    )
+    params |= {"concat_axis": concat_axis, "skip_first": bool(skip_first)}
+    sizes = _concat_fwd_shape(x.shape, skip.shape, **params)
+    _arguments.check_output_size(function, x, sizes, f"skip has shape {skip.shape}")
+    return upsample_concat_fwd_p.bind(x, skip, **params)
 
 
 # ------------------------------------------------------------------------- arguments
@@ -182,8 +174,11 @@ def _canonicalize(
     rule: Any,
     implementation: Any,
     concat_axis: int | None = None,
-) -> tuple[jax.Array, jax.Array, dict[str, Any] | None]:
-    """Checks the arguments; the parameters are None where no scale is an integer."""
+) -> tuple[jax.Array, jax.Array, dict[str, Any]]:
+    """Checks the arguments; the operands and the parameters of `upsample_nearest`.
+
+    To other sizes than multiples, `x` is resized, and nothing is left to be scaled.
+    """
     x = _arguments.array(function, x)
     other = _arguments.array(function, other, name)
     if x.dtype != other.dtype:
@@ -228,39 +223,28 @@ def _canonicalize(
         )
     if None in factors:
         _arguments.check_implementation(function, implementation, x.dtype)
-        return x, other, None
+        sizes = tuple(
+            m if axis == concat_axis else n
+            for axis, (m, n) in enumerate(zip(x.shape, wanted, strict=True))
+        )
+        _resize_nearest.check_sizes(function, x, sizes, {}, rule)
+        # Plain XLA fuses it with what follows.
+        x = _resize_nearest.resize_nearest(
+            x, sizes, rule=rule, implementation=implementation or "xla"
+        )
+        factors = (1,) * len(canonical_axes)
     x, params = _upsample_nearest.canonicalize(
         function, x, factors, canonical_axes, implementation
     )
     return x, other, params
 
 
-def _resized(
-    x: jax.Array, shape: tuple[Any, ...], rule: Rule, implementation: Any
-) -> jax.Array:
-    """In plain XLA by default, which fuses it with what follows."""
-    return _resize_nearest.resize_nearest(
-        x, shape, rule=rule, implementation=implementation or "xla"
-    )
-
-
 # ------------------------------------------------------------------------ plain forms
 
 
-def _add(x: jax.Array, lateral: jax.Array) -> jax.Array:
-    wide = sum_dtype(x.dtype)
-    return (lateral.astype(wide) + x.astype(wide)).astype(x.dtype)
-
-
-def _concatenate(
-    x: jax.Array, skip: jax.Array, concat_axis: int, skip_first: bool
-) -> jax.Array:
-    operands = [skip, x] if skip_first else [x, skip]
-    return lax.concatenate(operands, concat_axis)
-
-
 def _add_lax(x: jax.Array, lateral: jax.Array, **params: Any) -> jax.Array:
-    return _add(_upsample_nearest.fwd_lax(x, **params), lateral)
+    up, wide = _upsample_nearest.fwd_lax(x, **params), sum_dtype(x.dtype)
+    return (lateral.astype(wide) + up.astype(wide)).astype(x.dtype)
 
 
 def _concat_fwd_lax(
@@ -272,8 +256,8 @@ def _concat_fwd_lax(
     **params: Any,
 ) -> jax.Array:
     dtype = x.dtype
-    up = _upsample_nearest.fwd_lax(movable(x), **params)
-    y = _concatenate(up, movable(skip), concat_axis, skip_first)
+    parts = [_upsample_nearest.fwd_lax(movable(x), **params), movable(skip)]
+    y = lax.concatenate(parts[::-1] if skip_first else parts, concat_axis)
     return y if y.dtype == dtype else lax.bitcast_convert_type(y, dtype)
 
 
@@ -288,12 +272,13 @@ def _concat_bwd_lax(
 
 
 def _add_transpose(ct: jax.Array, x: Any, lateral: Any, **params: Any) -> list[Any]:
-    return [
-        upsample_nearest_bwd_p.bind(ct, **params)
-        if ad.is_undefined_primal(x)
-        else None,
-        ct if ad.is_undefined_primal(lateral) else None,
-    ]
+    cotangents: list[Any] = [None, None]
+    if ad.is_undefined_primal(x):
+        scaled = bool(params["axes"])
+        cotangents[0] = upsample_nearest_bwd_p.bind(ct, **params) if scaled else ct
+    if ad.is_undefined_primal(lateral):
+        cotangents[1] = ct
+    return cotangents
 
 
 def _concat_fwd_transpose(
@@ -328,7 +313,7 @@ def _concat_bwd_transpose(
     ct: jax.Array, whole: Any, *, concat_axis: int, start: Any, size: Any, **params: Any
 ) -> list[Any]:
     rest = whole.aval.shape[concat_axis] - start - size
-    y = upsample_nearest_fwd_p.bind(ct, **params)
+    y = upsample_nearest_fwd_p.bind(ct, **params) if params["axes"] else ct
     padding = [
         (start, rest, 0) if axis == concat_axis else (0, 0, 0) for axis in range(y.ndim)
     ]
@@ -490,7 +475,7 @@ def _has_no_concat_kernel(
         for aval in (*ctx.avals_in, *ctx.avals_out)
         for size in aval.shape
     )
-    if not known:
+    if not known or not axes:
         return True
     if concat_axis < axes[0]:
         return len(axes) > 2
@@ -501,7 +486,13 @@ def _has_no_concat_kernel(
 
 upsample_add_p = _linear_pair.define_one(
     "upsample_add",
-    _linear_pair.Map(_add_shape, _add_lax, _add_kernel, _plain_add_is_faster),
+    _linear_pair.Map(
+        _add_shape,
+        _add_lax,
+        _add_kernel,
+        _plain_add_is_faster,
+        lambda ctx, *, axes, **params: not axes,
+    ),
     _add_transpose,
     sums=True,
 )

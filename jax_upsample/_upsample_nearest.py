@@ -151,12 +151,14 @@ def bwd_lax(
 
 
 def movable(x: jax.Array) -> jax.Array:
-    """`x`, as uint8 if it is float8, to be copied bit for bit in a loop of XLA.
+    """`x`, narrow floats as integers, to be copied bit for bit in a loop of XLA.
 
-    Some backends widen float8 there, and NaNs do not come back as they were.
+    Some backends widen them there, and NaNs do not come back as they were.
     """
-    if jnp.issubdtype(x.dtype, jnp.floating) and jnp.finfo(x.dtype).bits == 8:
-        return lax.bitcast_convert_type(x, jnp.uint8)
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        bits = jnp.finfo(x.dtype).bits
+        if bits in (8, 16):
+            return lax.bitcast_convert_type(x, jnp.dtype(f"uint{bits}"))
     return x
 
 

@@ -128,14 +128,18 @@ def test_concat_copies_bits(shape, axes, scale, dtype, implementation):
         assert_same_bits(y, wanted)
 
 
+@pytest.mark.parametrize("scale", [1, 2, None])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
-def test_concat_takes_every_dtype(dtype, implementation):
+def test_concat_takes_every_dtype(dtype, scale, implementation):
+    """NaN payloads too, which some backends would lose."""
+    sizes = {1: (3, 4), 2: (6, 8), None: (5, 7)}[scale]
     x = oracle.random_bits((2, 3, 4, 6), dtype)
-    skip = oracle.random_bits((2, 6, 8, 10), dtype, seed=1)
-    y = upsample_concat(x, skip, implementation=implementation)
+    skip = oracle.random_bits((2, *sizes, 10), dtype, seed=1)
+    y = upsample_concat(x, skip, scale, implementation=implementation)
     up, rest = split(y, 3, 10, False)
-    assert_same_bits(up, oracle.upsample(x, (1, 2), (2, 2)))
     assert_same_bits(rest, skip)
+    wanted = resize_nearest(x, (2, *sizes, 6), implementation="xla")
+    assert_same_bits(up, np.asarray(wanted))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int4", "uint8"])
@@ -383,6 +387,7 @@ def test_export_with_symbolic_sizes(name, implementation):
             "must have shape (2, 6, 8",
         ),
         ({"scale": 0}, ValueError, "scale must be at least 1"),
+        ({"scale": 2**70}, ValueError, "scale must be below 2^63"),
         ({"scale": 1.5}, TypeError, "scale must hold integers"),
         ({"axes": (1, 5)}, ValueError, "axes must lie in"),
         ({"rule": "area", "scale": None}, ValueError, "rule must be one of"),
@@ -417,6 +422,33 @@ def test_bad_concat_axis_is_refused(axis, exception, message):
         upsample_concat(
             np.zeros((2, 3, 4, 3)), np.zeros((2, 6, 8, 3)), concat_axis=axis
         )
+
+
+@pytest.mark.parametrize("value", [None, "no", 1, np.ones(2, bool)], ids=str)
+def test_skip_first_must_be_a_bool(value):
+    with pytest.raises(TypeError, match=r"^upsample_concat: skip_first must be a bool"):
+        upsample_concat(
+            np.zeros((2, 3, 4, 3)), np.zeros((2, 6, 8, 3)), skip_first=value
+        )
+
+
+@pytest.mark.parametrize("scale", [2, None])
+def test_huge_concatenation_is_refused(scale):
+    x, skip = (
+        jax.ShapeDtypeStruct(s, np.int8) for s in ((2**30, 2**30), (2**31, 2**33))
+    )
+    with pytest.raises(ValueError, match=r"^upsample_concat: .* 2\^63 bytes"):
+        jax.eval_shape(
+            lambda *a: upsample_concat(*a, scale, axes=0, rule="half_pixel"), x, skip
+        )
+
+
+@both_ops
+def test_nothing_has_no_neighbours(name):
+    x, other = np.zeros((2, 0, 3, 2)), np.zeros((2, 5, 6, 2))
+    function = {"add": upsample_add, "concat": upsample_concat}[name]
+    with pytest.raises(ValueError, match=f"^upsample_{name}: axis 1 of x is empty"):
+        function(x, other, None)
 
 
 def test_add_refuses_what_holds_no_numbers():
