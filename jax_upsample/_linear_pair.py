@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, xla
 
@@ -70,10 +71,38 @@ def define_one(
 def _abstract_eval(
     of: Map, x: Any, *others: Any, implementation: str | None, **params: Any
 ) -> Any:
+    if any(varying(other) != varying(x) for other in others):
+        raise ValueError("operands must vary over the same mesh axes: alike() them")
     shape = of.shape(x.shape, *(other.shape for other in others), **params)
     # `update` keeps what else is known of x: sharding, varying axes.
     weak_type = all(aval.weak_type for aval in (x, *others))
     return x.update(shape=shape, weak_type=weak_type)
+
+
+def varying(x: Any) -> frozenset[str]:
+    """The mesh axes of a shard_map over which an array or its type varies."""
+    aval = jax.typeof(x) if isinstance(x, jax.Array) else x
+    manual = getattr(aval, "manual_axis_type", None)  # of newer JAX
+    return manual.varying if manual is not None else getattr(aval, "vma", frozenset())
+
+
+def alike(*operands: jax.Array) -> list[jax.Array]:
+    """The operands, all varying over the axes over which any does.
+
+    The cast's transpose sums over those axes, which a replicated operand needs.
+    """
+    union = frozenset[str]().union(*map(varying, operands))
+
+    def cast(x: jax.Array) -> jax.Array:
+        lacking = tuple(sorted(union - varying(x)))
+        if not lacking:
+            return x
+        if hasattr(lax, "pcast"):
+            return lax.pcast(x, lacking, to="varying")
+        older: Any = lax
+        return older.pvary(x, lacking)
+
+    return list(map(cast, operands))
 
 
 def _batch(

@@ -236,6 +236,7 @@ def _canonicalize(
     x, params = _upsample_nearest.canonicalize(
         function, x, factors, canonical_axes, implementation
     )
+    x, other = _linear_pair.alike(x, other)
     return x, other, params
 
 

@@ -6,7 +6,10 @@ another lies, a sum that is rounded twice, cotangents that go to the wrong opera
 
 import functools
 import itertools
+import os
 import re
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -352,6 +355,45 @@ def test_one_primitive_each_way():
     assert primitives(of("concat", None), X, SKIP) == ["upsample_concat_fwd"]
     assert pull("add") == ["upsample_nearest_bwd"]
     assert sorted(pull("concat")) == ["slice", "upsample_concat_bwd"]
+
+
+SHARD_MAP = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, PartitionSpec as P
+from jax_upsample import upsample_add, upsample_concat
+
+def up(x):
+    return jnp.repeat(jnp.repeat(x, 2, 1), 2, 2)
+
+pairs = (
+    (upsample_add, lambda x, y: up(x) + y),
+    (upsample_concat, lambda x, y: jnp.concatenate([up(x), y], 3)),
+)
+mesh = jax.make_mesh((2,), ("b",), axis_types=(AxisType.Auto,))
+for ours, plain in pairs:
+    for n, m, specs in ((1, 2, (P(), P("b"))), (2, 1, (P("b"), P()))):
+        x = jnp.arange(n * 16.0).reshape(n, 2, 2, 4)
+        y = jnp.arange(m * 64.0).reshape(m, 4, 4, 4)
+
+        def gradients(f):
+            g = jax.shard_map(f, mesh=mesh, in_specs=specs, out_specs=P("b"))
+            return jax.grad(lambda x, y: (g(x, y) ** 2).sum(), (0, 1))(x, y)
+
+        for a, b in zip(gradients(ours), gradients(plain), strict=True):
+            assert (a == b).all(), (ours, specs)
+"""
+
+
+def test_shard_map_sums_the_gradient_of_a_replicated_operand():
+    """One operand on every device, the other split: two devices, so a process."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    environment = os.environ | {
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"{flags} --xla_force_host_platform_device_count=2",
+    }
+    program = [sys.executable, "-c", SHARD_MAP]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @both_ops
