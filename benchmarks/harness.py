@@ -68,6 +68,7 @@ class Case:
         return f"{self.layout} {'x'.join(map(str, self.shape))} {self.dtype}"
 
 
+T = TypeVar("T")
 CaseT = TypeVar("CaseT", bound=Case)
 
 
@@ -285,6 +286,33 @@ def publish(
     if output:
         output.write_text(json.dumps({"machine": on, "results": results}, indent=1))
         output.with_suffix(".md").write_text(text)
+
+
+def run_rows(
+    description: str,
+    cases: Sequence[T],
+    quick: Sequence[T],
+    rows: Callable[[T, int], Iterator[Row]],
+    report: Callable[[list[Row]], Iterator[str]],
+    iterations: int,
+) -> None:
+    """Runs the cases of a benchmark that times and reports by itself.
+
+    Args:
+      description: what `--help` says.
+      cases: the cases.
+      quick: the cases of `--quick`.
+      rows: (case, iterations) -> the results of a case.
+      report: the results as lines.
+      iterations: of each timing, unless the command line says otherwise.
+    """
+    arguments = command_line(description, iterations)
+    results = [
+        row
+        for case in tqdm(quick if arguments.quick else cases)
+        for row in rows(case, arguments.iterations)
+    ]
+    publish(results, report, arguments.output)
 
 
 def run(

@@ -18,7 +18,6 @@ import harness
 import jax
 import jax.numpy as jnp
 from jax import lax
-from tqdm import tqdm
 
 from jax_upsample import upsample_conv, upsample_nearest
 
@@ -137,10 +136,4 @@ def report(results: list[harness.Row]) -> Iterator[str]:
 
 if __name__ == "__main__":
     description = (__doc__ or "").split("\n")[0]
-    arguments = harness.command_line(description, iterations=7)
-    results = [
-        row
-        for case in tqdm(QUICK if arguments.quick else CASES)
-        for row in rows(case, arguments.iterations)
-    ]
-    harness.publish(results, report, arguments.output)
+    harness.run_rows(description, CASES, QUICK, rows, report, iterations=7)

@@ -17,7 +17,6 @@ from typing import Any
 import harness
 import jax
 import jax.numpy as jnp
-from tqdm import tqdm
 
 from jax_upsample import upsample_add, upsample_concat, upsample_nearest
 
@@ -177,10 +176,4 @@ def report(results: list[harness.Row]) -> Iterator[str]:
 
 if __name__ == "__main__":
     description = (__doc__ or "").split("\n")[0]
-    arguments = harness.command_line(description, iterations=10)
-    results = [
-        row
-        for case in tqdm(QUICK if arguments.quick else CASES)
-        for row in rows(case, arguments.iterations)
-    ]
-    harness.publish(results, report, arguments.output)
+    harness.run_rows(description, CASES, QUICK, rows, report, iterations=10)

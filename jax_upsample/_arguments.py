@@ -69,22 +69,29 @@ def integer(function: str, name: str, value: Any) -> int:
 
 
 def canonical_axes(
-    function: str, value: Any, rank: int, *, most: int = MAX_AXES
+    function: str,
+    value: Any,
+    rank: int,
+    *,
+    most: int = MAX_AXES,
+    name: str = "axes",
 ) -> tuple[int, ...]:
-    axes = integers(function, "axes", value)
+    axes = integers(function, name, value)
     if isinstance(axes, int):
         axes = (axes,)
     if not 1 <= len(axes) <= most:
-        raise ValueError(f"{function}: axes must name 1 to {most} axes, got {value!r}")
+        raise ValueError(
+            f"{function}: {name} must name 1 to {most} axes, got {value!r}"
+        )
     for axis in axes:
         if not -rank <= axis < rank:
             raise ValueError(
-                f"{function}: axes must lie in [{-rank}, {rank}) for an array of "
+                f"{function}: {name} must lie in [{-rank}, {rank}) for an array of "
                 f"rank {rank}, got {value!r}"
             )
     axes = tuple(axis % rank for axis in axes)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{function}: axes must not repeat, got {value!r}")
+        raise ValueError(f"{function}: {name} must not repeat, got {value!r}")
     return axes
 
 

@@ -17,6 +17,13 @@ from jax.interpreters import ad, batching, mlir, xla
 
 from jax_upsample import _ffi
 
+_VECTOR_BYTES = 16  # the widest access of a GPU thread
+
+
+def is_whole_vectors(count: int, dtype: Any) -> bool:
+    """Whether so many elements are a whole number of a GPU's widest accesses."""
+    return bool(count * dtype.itemsize % _VECTOR_BYTES == 0)
+
 
 @dataclasses.dataclass(frozen=True)
 class Map:
@@ -27,7 +34,7 @@ class Map:
       plain: (operands, **parameters) -> the result, in lax.
       kernel: a lowering rule, (ctx, operands, **parameters) -> the custom call.
       plain_is_faster: (ctx, **parameters) -> whether `implementation=None` should take
-        the plain form although there is a kernel.
+        the plain form although there is a kernel, asked where `plain_only` says no.
       plain_only: (ctx, **parameters) -> whether no kernel takes these operands.
     """
 

@@ -23,7 +23,6 @@ from jax_upsample._nearest_rules import RULES, Rule, Scale
 from jax_upsample._upsample_nearest import movable, sum_dtype, upsample_nearest_fwd_p
 
 _UNROLLED_COPIES = 8
-_VECTOR_BYTES = 16  # the widest store of a GPU thread
 
 
 def resize_nearest(
@@ -106,8 +105,7 @@ def resize_nearest(
     """
     function = "resize_nearest"
     array = _arguments.array(function, x)
-    if not isinstance(rule, str) or rule not in RULES:
-        raise ValueError(f"{function}: rule must be one of {RULES}, got {rule!r}")
+    check_rule(function, rule)
     _arguments.check_implementation(function, implementation, array.dtype)
     if (shape is None) == (scale is None):
         raise TypeError(
@@ -123,18 +121,30 @@ def resize_nearest(
             size if scales.get(axis) is None else _scaled(function, size, scales[axis])
             for axis, size in enumerate(array.shape)
         )
-    check_sizes(function, array, sizes, scales, rule)
-    axes_changed = tuple(a for a, n in enumerate(sizes) if n != array.shape[a])
-    if not axes_changed:
-        return array
-    maps = tuple((rule, array.shape[a], sizes[a], scales.get(a)) for a in axes_changed)
+    return to_sizes(function, array, sizes, scales, rule, implementation)
+
+
+def to_sizes(
+    function: str,
+    x: jax.Array,
+    sizes: tuple[Any, ...],
+    scales: dict[int, Scale | None],
+    rule: str,
+    implementation: str | None,
+) -> jax.Array:
+    """The resize, of arguments that are checked but for the sizes themselves."""
+    _check_sizes(function, x, sizes, scales, rule)
+    axes = tuple(a for a, n in enumerate(sizes) if n != x.shape[a])
+    if not axes:
+        return x
+    maps = tuple((rule, x.shape[a], sizes[a], scales.get(a)) for a in axes)
     factors = tuple(repeats(*of_axis) for of_axis in maps)
-    if None not in factors and len(axes_changed) <= _arguments.MAX_AXES:
+    if None not in factors and len(axes) <= _arguments.MAX_AXES:
         return upsample_nearest_fwd_p.bind(
-            array, axes=axes_changed, scale=factors, implementation=implementation
+            x, axes=axes, scale=factors, implementation=implementation
         )
     return resize_nearest_fwd_p.bind(
-        array, axes=axes_changed, maps=maps, implementation=implementation
+        x, axes=axes, maps=maps, implementation=implementation
     )
 
 
@@ -227,7 +237,12 @@ def _scaled(function: str, size: Any, scale: Any) -> int:
         ) from None
 
 
-def check_sizes(
+def check_rule(function: str, rule: Any) -> None:
+    if not isinstance(rule, str) or rule not in RULES:
+        raise ValueError(f"{function}: rule must be one of {RULES}, got {rule!r}")
+
+
+def _check_sizes(
     function: str,
     x: jax.Array,
     sizes: tuple[Any, ...],
@@ -406,7 +421,7 @@ def _plain_fwd_is_faster(
     row = target.shape[axes[-1] :]
     if target.dtype.itemsize > 2 or not all(isinstance(size, int) for size in row):
         return True
-    return math.prod(row) * target.dtype.itemsize % _VECTOR_BYTES != 0
+    return not _linear_pair.is_whole_vectors(math.prod(row), target.dtype)
 
 
 def _plain_bwd_is_faster(ctx: mlir.LoweringRuleContext, **params: Any) -> bool:

@@ -17,15 +17,13 @@ from jax.interpreters import ad, mlir
 
 from jax_upsample import _arguments, _linear_pair, _resize_nearest, _upsample_nearest
 from jax_upsample._arguments import Implementation
-from jax_upsample._nearest_rules import RULES, Rule
+from jax_upsample._nearest_rules import Rule
 from jax_upsample._upsample_nearest import (
     movable,
     sum_dtype,
     upsample_nearest_bwd_p,
     upsample_nearest_fwd_p,
 )
-
-_VECTOR_BYTES = 16  # the widest store of a GPU thread
 
 
 def upsample_add(
@@ -142,14 +140,11 @@ def upsample_concat(
              [2, 0, 0]], dtype=int32)
     """
     function = "upsample_concat"
-    rank = _arguments.array(function, x).ndim
+    x = _arguments.array(function, x)  # once: it may be a copy to the device
     concat_axis = _arguments.integer(function, "concat_axis", concat_axis)
-    if not -rank <= concat_axis < rank:
-        raise ValueError(
-            f"{function}: concat_axis must lie in [{-rank}, {rank}) for an array of "
-            f"rank {rank}, got {concat_axis}"
-        )
-    concat_axis %= rank
+    (concat_axis,) = _arguments.canonical_axes(
+        function, concat_axis, x.ndim, name="concat_axis"
+    )
     if not isinstance(skip_first, bool | np.bool_):
         raise TypeError(f"{function}: skip_first must be a bool, got {skip_first!r}")
     x, skip, params = _canonicalize(
@@ -192,8 +187,7 @@ def _canonicalize(
             f"{function}: concat_axis must be none of axes, got {concat_axis} and "
             f"{canonical_axes}"
         )
-    if not isinstance(rule, str) or rule not in RULES:
-        raise ValueError(f"{function}: rule must be one of {RULES}, got {rule!r}")
+    _resize_nearest.check_rule(function, rule)
     if x.ndim != other.ndim:
         raise ValueError(
             f"{function}: {name} must have the rank of x, got shapes {other.shape} and "
@@ -227,10 +221,9 @@ def _canonicalize(
             m if axis == concat_axis else n
             for axis, (m, n) in enumerate(zip(x.shape, wanted, strict=True))
         )
-        _resize_nearest.check_sizes(function, x, sizes, {}, rule)
         # Plain XLA fuses it with what follows.
-        x = _resize_nearest.resize_nearest(
-            x, sizes, rule=rule, implementation=implementation or "xla"
+        x = _resize_nearest.to_sizes(
+            function, x, sizes, {}, rule, implementation or "xla"
         )
         factors = (1,) * len(canonical_axes)
     x, params = _upsample_nearest.canonicalize(
@@ -349,37 +342,8 @@ def _concat_bwd_shape(
     return _upsample_nearest.bwd_shape(part, **params)
 
 
-def _add_kernel(
-    ctx: mlir.LoweringRuleContext,
-    *operands: Any,
-    axes: tuple[int, ...],
-    scale: tuple[int, ...],
-) -> Any:
-    return jax.ffi.ffi_lowering("jax_upsample_add_v1")(
-        ctx,
-        *operands,
-        axes=np.array(axes, np.int64),
-        scale=np.array(scale, np.int64),
-    )
-
-
-def _concat_kernel(
-    direction: str,
-    ctx: mlir.LoweringRuleContext,
-    *operands: Any,
-    axes: tuple[int, ...],
-    scale: tuple[int, ...],
-    concat_axis: int,
-    start: int,
-) -> Any:
-    return jax.ffi.ffi_lowering(f"jax_upsample_concat_{direction}_v1")(
-        ctx,
-        *operands,
-        axes=np.array(axes, np.int64),
-        scale=np.array(scale, np.int64),
-        concat_axis=np.int64(concat_axis),
-        start=np.int64(start),
-    )
+_call_concat_fwd = _upsample_nearest.kernel("jax_upsample_concat_fwd_v1")
+_call_concat_bwd = _upsample_nearest.kernel("jax_upsample_concat_bwd_v1")
 
 
 def _concat_fwd_kernel(
@@ -387,13 +351,13 @@ def _concat_fwd_kernel(
 ) -> Any:
     skip: Any = ctx.avals_in[1]
     start = skip.shape[params["concat_axis"]] if skip_first else 0
-    return _concat_kernel("fwd", ctx, *operands, start=start, **params)
+    return _call_concat_fwd(ctx, *operands, start=start, **params)
 
 
 def _concat_bwd_kernel(
     ctx: mlir.LoweringRuleContext, *operands: Any, size: int, **params: Any
 ) -> Any:
-    return _concat_kernel("bwd", ctx, *operands, **params)
+    return _call_concat_bwd(ctx, *operands, **params)
 
 
 def _plain_add_is_faster(
@@ -410,10 +374,8 @@ def _plain_add_is_faster(
     known = all(isinstance(size, int) for size in (*row, *inner))
     if x.dtype.itemsize > 2 or not known:
         return True
-    inner_size, bytes_of = math.prod(inner), x.dtype.itemsize
-    if inner_size == 1:
-        return math.prod(row) * bytes_of % _VECTOR_BYTES != 0
-    return inner_size * bytes_of % _VECTOR_BYTES != 0
+    together = row if math.prod(inner) == 1 else inner
+    return not _linear_pair.is_whole_vectors(math.prod(together), x.dtype)
 
 
 def _plain_concat_is_faster(
@@ -426,11 +388,10 @@ def _plain_concat_is_faster(
     """The same, of each part of the concatenation."""
     y: Any = ctx.avals_out[0]
     parts: Any = ctx.avals_in
-    if not all(isinstance(size, int) for size in y.shape):
-        return True
-    after = math.prod(y.shape[concat_axis + 1 :]) * y.dtype.itemsize
-    return _plain_add_is_faster(ctx, axes=axes) or any(
-        part.shape[concat_axis] * after % _VECTOR_BYTES != 0 for part in parts
+    step = math.prod(y.shape[concat_axis + 1 :])
+    return _plain_add_is_faster(ctx, axes=axes) or not all(
+        _linear_pair.is_whole_vectors(part.shape[concat_axis] * step, y.dtype)
+        for part in parts
     )
 
 
@@ -452,14 +413,12 @@ def _plain_concat_bwd_is_faster(
     """
     whole: Any = ctx.avals_in[0]
     small: Any = ctx.avals_out[0]
-    if not all(isinstance(n, int) for n in (*whole.shape, start)):
-        return True
     if whole.dtype.itemsize > 2 or math.prod(small.shape[axes[-1] + 1 :]) != 1:
         return True
     step = math.prod(whole.shape[concat_axis + 1 :])
     distances = (start * step, size * step, small.shape[axes[-1]])
-    return any(
-        n * whole.dtype.itemsize % _VECTOR_BYTES != 0 for n in distances
+    return not all(
+        _linear_pair.is_whole_vectors(n, whole.dtype) for n in distances
     ) or _upsample_nearest.is_large_window(ctx, axes=axes, scale=scale)
 
 
@@ -490,7 +449,7 @@ upsample_add_p = _linear_pair.define_one(
     _linear_pair.Map(
         _add_shape,
         _add_lax,
-        _add_kernel,
+        _upsample_nearest.kernel("jax_upsample_add_v1"),
         _plain_add_is_faster,
         lambda ctx, *, axes, **params: not axes,
     ),

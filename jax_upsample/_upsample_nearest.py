@@ -207,22 +207,22 @@ def bwd_shape(
     return tuple(sizes)
 
 
-def _kernel(direction: str) -> Callable[..., Any]:
-    """The lowering rule that calls the target of a direction."""
-    target = f"jax_upsample_nearest_{direction}_v1"
+def kernel(target: str) -> Callable[..., Any]:
+    """The lowering rule that calls a target, further attributes being integers."""
 
     def rule(
         ctx: mlir.LoweringRuleContext,
-        x: Any,
-        *,
+        *operands: Any,
         axes: tuple[int, ...],
         scale: tuple[int, ...],
+        **further: int,
     ) -> Any:
-        attributes = {
+        attributes: dict[str, Any] = {
             "axes": np.array(axes, np.int64),
             "scale": np.array(scale, np.int64),
         }
-        return jax.ffi.ffi_lowering(target)(ctx, x, **attributes)
+        attributes |= {name: np.int64(value) for name, value in further.items()}
+        return jax.ffi.ffi_lowering(target)(ctx, *operands, **attributes)
 
     return rule
 
@@ -248,8 +248,10 @@ def is_large_window(
 
 upsample_nearest_fwd_p, upsample_nearest_bwd_p = _linear_pair.define(
     "upsample_nearest",
-    fwd=_linear_pair.Map(_fwd_shape, fwd_lax, _kernel("fwd")),
-    bwd=_linear_pair.Map(bwd_shape, bwd_lax, _kernel("bwd"), is_large_window),
+    fwd=_linear_pair.Map(_fwd_shape, fwd_lax, kernel("jax_upsample_nearest_fwd_v1")),
+    bwd=_linear_pair.Map(
+        bwd_shape, bwd_lax, kernel("jax_upsample_nearest_bwd_v1"), is_large_window
+    ),
 )
 
 

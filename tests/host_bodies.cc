@@ -454,12 +454,12 @@ bool CheckForward(const ProblemT& problem, Element element) {
   return true;
 }
 
-// Terms of -1, 0 and 1, few enough not to be 0 that every format holds every sum.
-template <typename ProblemT>
-bool CheckBackward(const ProblemT& problem, Element element) {
+// Fills the target, whose elements lie where `place` says, and returns the sums due:
+// of terms of -1, 0 and 1, few enough not to be 0 that every format holds every sum.
+template <typename Place>
+std::vector<double> FillTerms(const Problem& problem, Element element,
+                              const Place& place, const Buffer& target) {
   const int components = element.components, bytes = NumberBytes(element);
-  Buffer target(problem.TargetCount() * element.bytes, bytes);
-  Buffer source(problem.SourceCount() * element.bytes, bytes);
   std::vector<double> sums(problem.SourceCount() * components, 0.0);
   const int64_t window = problem.TargetCount() / problem.SourceCount();
   for (int64_t i = 0; i < problem.TargetCount() * components; ++i) {
@@ -467,18 +467,34 @@ bool CheckBackward(const ProblemT& problem, Element element) {
     double term = Random(0, window / 4) == 0 ? static_cast<double>(Random(-1, 1)) : 0.0;
     if (std::abs(sum + term) > 8) term = 0;
     sum += term;
-    Encode(element.format, term, target.data() + i * bytes);
+    Encode(
+        element.format, term,
+        target.data() + place(i / components) * element.bytes + i % components * bytes);
   }
+  return sums;
+}
+
+bool Holds(const Buffer& source, Element element, const std::vector<double>& sums) {
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (Decode(element.format, source.data() + i * NumberBytes(element)) != sums[i])
+      return false;
+  }
+  return true;
+}
+
+template <typename ProblemT>
+bool CheckBackward(const ProblemT& problem, Element element) {
+  Buffer target(problem.TargetCount() * element.bytes, NumberBytes(element));
+  Buffer source(problem.SourceCount() * element.bytes, NumberBytes(element));
+  const std::vector<double> sums =
+      FillTerms(problem, element, [](int64_t i) { return i; }, target);
   const auto run = [&] {
     return problem.RunBackward(element, Alignment(target, source), target.data(),
                                source.data());
   };
   if (run() != 0) return false;
   if (problem.hostile) return FillsAgain(run, source);
-  for (int64_t i = 0; i < problem.SourceCount() * components; ++i) {
-    if (Decode(element.format, source.data() + i * bytes) != sums[i]) return false;
-  }
-  return true;
+  return Holds(source, element, sums);
 }
 
 bool CheckConcat(const JoinProblem& problem, Element element) {
@@ -508,30 +524,18 @@ bool CheckConcat(const JoinProblem& problem, Element element) {
 
 // As CheckBackward; what is around the part is 1, and no term.
 bool CheckBackwardOfPart(const JoinProblem& problem, Element element) {
-  const int components = element.components, bytes = NumberBytes(element);
+  const int bytes = NumberBytes(element);
   const ConcatExtents extents = problem.InBytes(element.bytes);
   Buffer whole(problem.TargetCount() * element.bytes + extents.skip_bytes, bytes);
   Buffer source(problem.SourceCount() * element.bytes, bytes);
   for (int64_t i = 0; i < whole.bytes(); i += bytes)
     Encode(element.format, 1, whole.data() + i);
-  std::vector<double> sums(problem.SourceCount() * components, 0.0);
-  const int64_t window = problem.TargetCount() / problem.SourceCount();
-  for (int64_t i = 0; i < problem.TargetCount() * components; ++i) {
-    double& sum = sums[problem.Source(i / components) * components + i % components];
-    double term = Random(0, window / 4) == 0 ? static_cast<double>(Random(-1, 1)) : 0.0;
-    if (std::abs(sum + term) > 8) term = 0;
-    sum += term;
-    Encode(element.format, term,
-           whole.data() + problem.InWhole(i / components) * element.bytes +
-               i % components * bytes);
-  }
+  const std::vector<double> sums =
+      FillTerms(problem, element, [&](int64_t i) { return problem.InWhole(i); }, whole);
   if (problem.RunBackwardOfPart(element, Alignment(whole, source), whole.data(),
                                 source.data()))
     return false;
-  for (int64_t i = 0; i < problem.SourceCount() * components; ++i) {
-    if (Decode(element.format, source.data() + i * bytes) != sums[i]) return false;
-  }
-  return true;
+  return Holds(source, element, sums);
 }
 
 bool CheckAdd(const JoinProblem& problem, Element element) {
