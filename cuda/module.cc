@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ffi_helpers.h"
+#include "pixel_shuffle_ffi.h"
 #include "resize_nearest_ffi.h"
 #include "stream_probe_ffi.h"
 #include "upsample_add_ffi.h"
@@ -43,6 +44,12 @@ nb::dict Registrations(const std::string& platform) {
     targets["jax_upsample_add_v1"] = HandlerCapsule(JaxUpsampleAddHostFfi);
     targets["jax_upsample_concat_fwd_v1"] = HandlerCapsule(JaxUpsampleConcatFwdHostFfi);
     targets["jax_upsample_concat_bwd_v1"] = HandlerCapsule(JaxUpsampleConcatBwdHostFfi);
+    targets["jax_upsample_pixel_shuffle_fwd_v1"] =
+        HandlerCapsule(JaxPixelShuffleFwdHostFfi);
+    targets["jax_upsample_pixel_shuffle_bwd_v1"] =
+        HandlerCapsule(JaxPixelShuffleBwdHostFfi);
+    targets["jax_upsample_pixel_shuffle_sum_v1"] =
+        HandlerCapsule(JaxPixelShuffleSumHostFfi);
     targets["jax_upsample_stream_probe_v1"] = HandlerCapsule(StreamProbeHostFfi);
   }
 #ifdef JAX_UPSAMPLE_WITH_CUDA
@@ -58,6 +65,12 @@ nb::dict Registrations(const std::string& platform) {
     targets["jax_upsample_add_v1"] = HandlerCapsule(JaxUpsampleAddCudaFfi);
     targets["jax_upsample_concat_fwd_v1"] = HandlerCapsule(JaxUpsampleConcatFwdCudaFfi);
     targets["jax_upsample_concat_bwd_v1"] = HandlerCapsule(JaxUpsampleConcatBwdCudaFfi);
+    targets["jax_upsample_pixel_shuffle_fwd_v1"] =
+        HandlerCapsule(JaxPixelShuffleFwdCudaFfi);
+    targets["jax_upsample_pixel_shuffle_bwd_v1"] =
+        HandlerCapsule(JaxPixelShuffleBwdCudaFfi);
+    targets["jax_upsample_pixel_shuffle_sum_v1"] =
+        HandlerCapsule(JaxPixelShuffleSumCudaFfi);
     targets["jax_upsample_stream_probe_v1"] = HandlerCapsule(StreamProbeCudaFfi);
   }
 #endif

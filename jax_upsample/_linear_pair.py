@@ -64,8 +64,14 @@ def define_one(
     `transpose(cotangent, operands, **parameters)` gives the operands' cotangents.
     `sums` says that the kernel reads numbers, and so takes fewer dtypes.
     """
-    primitive = Primitive(name)
+    primitive = define_without_derivatives(name, of, sums=sums)
     ad.deflinear2(primitive, transpose)
+    return primitive
+
+
+def define_without_derivatives(name: str, of: Map, *, sums: bool = False) -> Primitive:
+    """The primitive `name` with all rules but those, for use below a custom_vjp."""
+    primitive = Primitive(name)
     primitive.def_impl(functools.partial(xla.apply_primitive, primitive))
     primitive.def_abstract_eval(functools.partial(_abstract_eval, of))
     batching.primitive_batchers[primitive] = functools.partial(_batch, primitive)
@@ -137,8 +143,9 @@ def _batch(
     def moved(axis: int) -> int:
         return axis + (axis >= batch_dim)
 
-    if "concat_axis" in params:
-        params["concat_axis"] = moved(params["concat_axis"])
+    for name in ("concat_axis", "channel_axis"):
+        if name in params:
+            params[name] = moved(params[name])
     operands = tuple(map(batched, operands, dims))
     axes = tuple(map(moved, axes))
     return primitive.bind(*operands, axes=axes, **params), batch_dim

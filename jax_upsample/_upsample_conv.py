@@ -9,7 +9,8 @@ and r0 = s m - lo, output o + r0 = s p + a of phase a in [0, s) reads the small 
 
 so that each phase is a convolution of its own, its tap r the sum of those taps t. All
 phases together ("folded") are one convolution with s times the outputs, which
-`pixel_shuffle` interleaves and r0 and the output's size crop.
+`pixel_shuffle` interleaves and r0 and the output's size crop. That pass also adds what
+follows: the convolution of `skip`, the bias, the activation.
 """
 
 import dataclasses
@@ -24,17 +25,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jax_upsample import _arguments, _pixel_shuffle
+from jax_upsample import _arguments, _linear_pair
+from jax_upsample._arguments import Implementation
+from jax_upsample._pixel_shuffle import (
+    ACTIVATIONS,
+    Activation,
+    add_and_activate,
+    pixel_shuffle_bwd_p,
+    pixel_shuffle_fwd_p,
+    pixel_shuffle_sum_p,
+)
 from jax_upsample._upsample_nearest import sum_dtype, upsample_nearest
 
 Method = Literal["folded", "phases", "plain"]
-Activation = Literal["relu", "silu"]
 
 METHODS = ("folded", "phases", "plain")
-_ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
-    "relu": jax.nn.relu,
-    "silu": jax.nn.silu,
-}
 
 
 def upsample_conv(
@@ -52,6 +57,7 @@ def upsample_conv(
     precision: lax.PrecisionLike = None,
     preferred_element_type: jax.typing.DTypeLike | None = None,
     method: Method | None = None,
+    implementation: Implementation | None = None,
 ) -> jax.Array:
     """Convolves the `scale` times upsampled `x` without ever storing it.
 
@@ -62,7 +68,7 @@ def upsample_conv(
         y = lax.conv_general_dilated(
             up, kernel, (1,) * n, padding, rhs_dilation=rhs_dilation,
             dimension_numbers=dimension_numbers, ...)
-        y = activation(y + bias)
+        y = activation(y + bias)                      # in float32, rounded once
 
     A 3x3 kernel at scale 2 needs 4/9 of the multiplications, a 5x5 one 9/25; and with
     `skip`, the first convolution of a U-Net's decoder, there is no concatenation
@@ -92,6 +98,10 @@ def upsample_conv(
         `"plain"`, the lines above; `None` for `"folded"` where that multiplies less,
         else `"plain"`. `"folded"` is a `jax.custom_vjp`, which refuses forward mode:
         `jvp`, `jacfwd` and `linearize` need one of the other two.
+      implementation: of the pass that interleaves the phases of `"folded"` and adds to
+        them, and of the upsampling of `"plain"`: `"kernel"` for the custom call,
+        `"xla"` for plain XLA, `None` for the form that measured faster, as in
+        `pixel_shuffle`. The kernel takes floats of 16 and 32 bits and channels last.
 
     Returns:
       The array (n, *spatial, outputs), or as `dimension_numbers` says.
@@ -126,32 +136,32 @@ def upsample_conv(
         feature_group_count,
         precision,
         preferred_element_type,
+        implementation,
     )
     if method is not None and method not in METHODS:
         raise ValueError(
             f"{function}: method must be None or one of {METHODS}, got {method!r}"
         )
-    if activation is not None and activation not in _ACTIVATIONS:
+    if activation not in ACTIVATIONS:
+        names = tuple(filter(None, ACTIVATIONS))
         raise ValueError(
-            f"{function}: activation must be None or one of {tuple(_ACTIVATIONS)}, "
-            f"got {activation!r}"
+            f"{function}: activation must be None or one of {names}, got {activation!r}"
         )
     taps = lax.transpose(weights, conv.rhs_spec)  # outputs, channels, *window
+    channels, added = array.shape[conv.channel], None
     if skip is None:
         _check_channels(function, array, taps, conv, 0)
-        y = _upsampled(array, taps, conv, method)
     else:
         beside = _arguments.array(function, skip, "skip")
         _check_skip(function, array, beside, conv)
-        channels = array.shape[conv.channel]
         _check_channels(function, array, taps, conv, beside.shape[conv.channel])
-        y = _upsampled(array, taps[:, :channels], conv, method)
-        y = y + _convolve(
+        added = _convolve(
             beside, taps[:, channels:], conv.padding, conv, conv.rhs_dilation
         )
+        taps = taps[:, :channels]
     if bias is not None:
-        y = y + _canonical_bias(function, bias, y, conv)
-    return y if activation is None else _ACTIVATIONS[activation](y)
+        bias = _canonical_bias(function, bias, taps, conv)
+    return _upsampled(array, taps, bias, added, conv, activation, method)
 
 
 # ------------------------------------------------------------------------- arguments
@@ -171,6 +181,7 @@ class _Conv:
     groups: int
     precision: Any
     preferred_element_type: Any
+    implementation: Implementation | None
 
     @property
     def channel(self) -> int:
@@ -193,6 +204,7 @@ def _canonicalize(
     groups: Any,
     precision: Any,
     preferred_element_type: Any,
+    implementation: Any,
 ) -> _Conv:
     count = x.ndim - 2
     if not 1 <= count <= _arguments.MAX_AXES or kernel.ndim != x.ndim:
@@ -219,6 +231,7 @@ def _canonicalize(
     dilation = _arguments.canonical_scales(
         function, rhs_dilation, count, name="rhs_dilation"
     )
+    _arguments.check_implementation(function, implementation, x.dtype)
     window = tuple(kernel.shape[axis] for axis in numbers.rhs_spec[2:])
     groups = _arguments.integer(function, "feature_group_count", groups)
     outputs = kernel.shape[numbers.rhs_spec[0]]
@@ -245,6 +258,7 @@ def _canonicalize(
             if preferred_element_type is None
             else jnp.dtype(preferred_element_type)
         ),
+        implementation=implementation,
     )
 
 
@@ -312,20 +326,22 @@ def _check_skip(function: str, x: jax.Array, skip: jax.Array, conv: _Conv) -> No
         )
 
 
-def _canonical_bias(function: str, bias: Any, y: jax.Array, conv: _Conv) -> jax.Array:
+def _canonical_bias(
+    function: str, bias: Any, taps: jax.Array, conv: _Conv
+) -> jax.Array:
     array = _arguments.array(function, bias, "bias")
-    channel = conv.out_spec[1]
-    if array.shape != (y.shape[channel],):
+    outputs, dtype = taps.shape[0], conv.preferred_element_type or taps.dtype
+    if array.shape != (outputs,):
         raise ValueError(
-            f"{function}: bias must have the shape ({y.shape[channel]},) of the "
-            f"outputs, got {array.shape}"
+            f"{function}: bias must have the shape ({outputs},) of the outputs, "
+            f"got {array.shape}"
         )
-    if array.dtype != y.dtype:
+    if array.dtype != dtype:
         raise TypeError(
-            f"{function}: bias must have the dtype {y.dtype} of the result, "
+            f"{function}: bias must have the dtype {dtype} of the result, "
             f"got {array.dtype}"
         )
-    return lax.broadcast_in_dim(array, y.shape, (channel,))
+    return array
 
 
 # ------------------------------------------------------------------------ geometry
@@ -399,9 +415,18 @@ def _geometry(x: jax.Array, conv: _Conv) -> list[_Axis]:
 
 
 def _upsampled(
-    x: jax.Array, taps: jax.Array, conv: _Conv, method: str | None
+    x: jax.Array,
+    taps: jax.Array,
+    bias: jax.Array | None,
+    added: jax.Array | None,
+    conv: _Conv,
+    activation: str | None,
+    method: str | None,
 ) -> jax.Array:
-    """The convolution of the upsampled `x`; `taps` is [outputs, channels, *window]."""
+    """The convolution of the upsampled `x`; `taps` is [outputs, channels, *window].
+
+    To it come `bias` and `added`, an array like it, and the activation.
+    """
     # Along an axis of one tap and no padding, upsampling commutes with the convolution.
     commute = [
         k == 1 and pad == (0, 0)
@@ -413,12 +438,22 @@ def _upsampled(
     empty = any(axis.size == 0 or axis.outputs <= 0 for axis in axes)
     if method is None:
         method = _choose(axes)
+    finish = (bias, added, activation)
     if method == "plain" or empty:
-        y = upsample_nearest(x, conv.scale, axes=conv.axes)
-        return _convolve(y, taps, conv.padding, conv, conv.rhs_dilation)
+        y = upsample_nearest(
+            x, conv.scale, axes=conv.axes, implementation=conv.implementation
+        )
+        y = _convolve(y, taps, conv.padding, conv, conv.rhs_dilation)
+        return add_and_activate(y, *finish, conv.out_spec[1])
     conv = dataclasses.replace(conv, scale=tuple(before))
-    form = _folded if method == "folded" else _phases
-    return upsample_nearest(form(x, taps, conv), after, axes=conv.out_spec[2:])
+    if method == "folded" and not any(commute):
+        return _folded(*_alike(x, taps, bias, added), conv, activation)
+    if method == "folded":
+        y = _folded(*_alike(x, taps), None, None, conv, None)
+    else:
+        y = _phases(x, taps, conv)
+    y = upsample_nearest(y, after, axes=conv.out_spec[2:])
+    return add_and_activate(y, *finish, conv.out_spec[1])
 
 
 def _choose(axes: list[_Axis]) -> Method:
@@ -485,36 +520,80 @@ def _interleave(
     return lax.reshape(y, (*y.shape[:place], merged, *y.shape[place + 2 :]))
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _folded(x: jax.Array, taps: jax.Array, conv: _Conv) -> jax.Array:
-    """One convolution for all phases, shuffled and cropped."""
+def _alike(*operands: jax.Array | None) -> list[jax.Array | None]:
+    """`_linear_pair.alike` of those that are there."""
+    there = iter(_linear_pair.alike(*(x for x in operands if x is not None)))
+    return [None if x is None else next(there) for x in operands]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+def _folded(
+    x: jax.Array,
+    taps: jax.Array,
+    bias: jax.Array | None,
+    added: jax.Array | None,
+    conv: _Conv,
+    activation: str | None,
+) -> jax.Array:
+    """One convolution for all phases, shuffled, cropped and finished in one pass."""
     axes = _geometry(x, conv)
     kernel = _folded_kernel(taps, axes, conv)
     pads = [axis.pads(0, axis.positions, axis.most_taps) for axis in axes]
     y = _convolve(x, kernel, pads, conv)
-    y = _by_group(_pixel_shuffle.shuffle, y, axes, conv)
-    return _crop(y, [(axis.r0, axis.outputs) for axis in axes], conv)
+    shuffle = _shuffle(axes, conv)
+    if conv.groups != 1:
+        y = _by_group(functools.partial(pixel_shuffle_fwd_p.bind, **shuffle), y, conv)
+        return add_and_activate(y, bias, added, activation, conv.out_spec[1])
+    if bias is None and added is None and activation is None:
+        return pixel_shuffle_fwd_p.bind(y, **shuffle)
+    if bias is None:
+        (bias,) = _linear_pair.alike(jnp.zeros(taps.shape[:1], y.dtype), y)[:1]
+    operands = (y, bias) if added is None else (y, bias, added)
+    return pixel_shuffle_sum_p.bind(*operands, activation=activation, **shuffle)
 
 
-def _folded_fwd(x: jax.Array, taps: jax.Array, conv: _Conv) -> Any:
-    return _folded(x, taps, conv), (x, taps)
+def _folded_fwd(
+    x: jax.Array,
+    taps: jax.Array,
+    bias: jax.Array | None,
+    added: jax.Array | None,
+    conv: _Conv,
+    activation: str | None,
+) -> Any:
+    if activation == "silu":  # whose derivative needs the sum
+        total = _folded(x, taps, bias, added, conv, None)
+        y = ACTIVATIONS[activation](total)
+    else:
+        y = total = _folded(x, taps, bias, added, conv, activation)
+    return y, (x, taps, bias, added, None if activation is None else total)
 
 
-def _folded_bwd(conv: _Conv, residuals: Any, cotangent: jax.Array) -> Any:
+def _folded_bwd(
+    conv: _Conv, activation: str | None, residuals: Any, cotangent: jax.Array
+) -> Any:
     """Both as convolutions that run forward, or once a phase.
 
     XLA's own gradient of the folded convolution is 4 to 20 times slower on an H200.
     """
-    x, taps = residuals
+    x, taps, bias, added, total = residuals
+    if activation is not None:  # relu(relu(y)) has the derivative of relu(y)
+        _, activated = jax.vjp(ACTIVATIONS[activation], total)
+        (cotangent,) = activated(cotangent)
+    bias_bar = None
+    if bias is not None:
+        channel = conv.out_spec[1]
+        others = [axis for axis in range(cotangent.ndim) if axis != channel]
+        wide = sum_dtype(cotangent.dtype)
+        bias_bar = jnp.sum(cotangent, others, dtype=wide).astype(bias.dtype)
+    added_bar = None if added is None else cotangent
     axes = _geometry(x, conv)
     kernel = _folded_kernel(taps, axes, conv)
     cropped = cotangent.astype(x.dtype)
-    config = [(0, 0, 0)] * x.ndim
-    for axis, place in zip(axes, conv.out_spec[2:], strict=True):
-        end = axis.positions * axis.scale - axis.r0 - axis.outputs
-        config[place] = (axis.r0, end, 0)
-    whole = lax.pad(cropped, jnp.zeros((), x.dtype), config)
-    by_position = _by_group(_pixel_shuffle.unshuffle, whole, axes, conv)
+    unshuffle = functools.partial(pixel_shuffle_bwd_p.bind, **_shuffle(axes, conv))
+    if conv.groups != 1:
+        by_position = _by_group(unshuffle, cropped, conv)
+    else:
+        by_position = unshuffle(cropped)
     # dx[i] is the sum over r of kernel[r] by_position[i + m - r].
     pads = []
     for axis in axes:
@@ -535,7 +614,7 @@ def _folded_bwd(conv: _Conv, residuals: Any, cotangent: jax.Array) -> Any:
     x_bar = _convolve(by_position, reverse, pads, transposed)
     by_phase = dataclasses.replace(conv, preferred_element_type=None)
     _, of_taps = jax.vjp(lambda taps: _phases(x, taps, by_phase), taps)
-    return x_bar, *of_taps(cropped)
+    return x_bar, *of_taps(cropped), bias_bar, added_bar
 
 
 _folded.defvjp(_folded_fwd, _folded_bwd)
@@ -552,18 +631,27 @@ def _folded_kernel(taps: jax.Array, axes: list[_Axis], conv: _Conv) -> jax.Array
     return jnp.reshape(lax.transpose(folded, order), (-1, channels, *most))
 
 
+def _shuffle(axes: list[_Axis], conv: _Conv) -> dict[str, Any]:
+    """The parameters of the shuffle; an axis more before the channels of groups."""
+    channel, shift = conv.out_spec[1], int(conv.groups != 1)
+    ends = [axis.positions * axis.scale - axis.r0 - axis.outputs for axis in axes]
+    return {
+        "axes": tuple(a + shift * (a > channel) for a in conv.out_spec[2:]),
+        "scale": tuple(axis.scale for axis in axes),
+        "first": tuple(axis.r0 for axis in axes),
+        "last": tuple(ends),
+        "channel_axis": channel + shift,
+        "implementation": conv.implementation,
+    }
+
+
 def _by_group(
-    reorder: Callable[..., jax.Array], y: jax.Array, axes: list[_Axis], conv: _Conv
+    reorder: Callable[..., jax.Array], y: jax.Array, conv: _Conv
 ) -> jax.Array:
     """`reorder` of [groups, phases, outputs of a group], which the channels are."""
     channel = conv.out_spec[1]
     split = (conv.groups, y.shape[channel] // conv.groups)
-    y = lax.reshape(y, (*y.shape[:channel], *split, *y.shape[channel + 1 :]))
-    by_axis = {
-        place + (place > channel): axis.scale
-        for axis, place in zip(axes, conv.out_spec[2:], strict=True)
-    }
-    y = reorder(y, by_axis, channel + 1)
+    y = reorder(lax.reshape(y, (*y.shape[:channel], *split, *y.shape[channel + 1 :])))
     merged = conv.groups * y.shape[channel + 1]
     return lax.reshape(y, (*y.shape[:channel], merged, *y.shape[channel + 2 :]))
 

@@ -19,6 +19,7 @@ from jax_upsample import _arguments, _linear_pair, _resize_nearest, _upsample_ne
 from jax_upsample._arguments import Implementation
 from jax_upsample._nearest_rules import Rule
 from jax_upsample._upsample_nearest import (
+    as_moved,
     movable,
     sum_dtype,
     upsample_nearest_bwd_p,
@@ -249,10 +250,9 @@ def _concat_fwd_lax(
     skip_first: bool,
     **params: Any,
 ) -> jax.Array:
-    dtype = x.dtype
     parts = [_upsample_nearest.fwd_lax(movable(x), **params), movable(skip)]
     y = lax.concatenate(parts[::-1] if skip_first else parts, concat_axis)
-    return y if y.dtype == dtype else lax.bitcast_convert_type(y, dtype)
+    return as_moved(y, x.dtype)
 
 
 def _concat_bwd_lax(

@@ -162,6 +162,11 @@ def movable(x: jax.Array) -> jax.Array:
     return x
 
 
+def as_moved(x: jax.Array, dtype: Any) -> jax.Array:
+    """What `movable` took, of its `dtype` again."""
+    return x if x.dtype == dtype else lax.bitcast_convert_type(x, dtype)
+
+
 def sum_dtype(dtype: Any) -> Any:
     """What the plain forms add in: float32 for the floats that are narrower."""
     narrow = jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4

@@ -17,6 +17,7 @@
 
 #include "dispatch.h"
 #include "number_formats.h"
+#include "pixel_shuffle.h"
 #include "resize_nearest.h"
 #include "upsample_add.h"
 #include "upsample_concat.h"
@@ -578,6 +579,131 @@ int CountWrongJoins(int count) {
   return failed + (joined < count / 8);
 }
 
+// --------------------------------------------------------------------------- shuffles
+
+struct ShuffleProblem {
+  ShuffleExtents extents;
+  bool wide = Random(0, 3) == 0;
+
+  ShuffleProblem() {
+    extents.outer = Random(1, 3);
+    for (int k = static_cast<int>(Random(0, 2)); k < 3; ++k) {
+      extents.positions[k] = Random(1, 5);
+      extents.scale[k] = Random(1, 4);
+      const int64_t reach = extents.positions[k] * extents.scale[k];
+      extents.first[k] = Random(0, 1) * Random(0, reach);
+      extents.size[k] = reach - extents.first[k];
+      extents.size[k] -= Random(0, 1) * Random(0, extents.size[k]);
+    }
+    extents.inner = Random(0, 1) ? 8 * Random(1, 4) : Random(1, 20);
+  }
+  bool Fits() const { return extents.PackedCount() <= kMaxCount; }
+
+  // The packed element that an element of the image is, and back, -1 where there is
+  // none.
+  int64_t Packed(int64_t element) const {
+    const int64_t c = element % extents.inner;
+    element /= extents.inner;
+    int64_t position = 0, phase = 0, positions = 1, phases = 1;
+    for (int k = 3; k-- > 0;) {
+      const int64_t o = element % extents.size[k] + extents.first[k];
+      element /= extents.size[k];
+      position += o / extents.scale[k] * positions;
+      phase += o % extents.scale[k] * phases;
+      positions *= extents.positions[k];
+      phases *= extents.scale[k];
+    }
+    return ((element * positions + position) * phases + phase) * extents.inner + c;
+  }
+
+  // The planner takes 64 bits for so many copies of the problem; one of them is run.
+  template <typename Planner>
+  ShufflePlan Planned(const Planner& planner) const {
+    const int64_t copies = wide ? int64_t{1} << 31 : 1;
+    ShuffleExtents several = extents;
+    several.outer *= copies;
+    ShufflePlan plan = planner(several);
+    plan.extents.outer /= copies;
+    plan.items /= copies;
+    if (plan.wide_index != wide) std::abort();
+    return plan;
+  }
+};
+
+bool CheckShuffle(const ShuffleProblem& problem, Element element) {
+  const int bytes = element.bytes, number = NumberBytes(element);
+  const int64_t count = problem.extents.ImageCount();
+  Buffer packed(problem.extents.PackedCount() * bytes, number);
+  Buffer image(count * bytes, number), back(packed.bytes(), number);
+  packed.FillRandom();
+  const auto plan = [&](Direction direction, const Buffer& from, const Buffer& to) {
+    return problem.Planned([&](const ShuffleExtents& extents) {
+      return PlanPixelShuffle(direction, extents, element, Alignment(from, to));
+    });
+  };
+  if (RunPixelShuffleFwd(plan(Direction::kForward, packed, image), packed.data(),
+                         image.data()) ||
+      RunPixelShuffleBwd(plan(Direction::kBackward, image, back), image.data(),
+                         back.data()))
+    return false;
+  std::vector<char> wanted(back.bytes(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t from = problem.Packed(i) * bytes;
+    if (std::memcmp(image.data() + i * bytes, packed.data() + from, bytes) != 0)
+      return false;
+    std::memcpy(&wanted[from], packed.data() + from, bytes);
+  }
+  return std::equal(wanted.begin(), wanted.end(), back.data());
+}
+
+// Of small integers, which every format adds without rounding.
+bool CheckShuffleSum(const ShuffleProblem& problem, Element element) {
+  const int bytes = element.bytes;
+  const int64_t count = problem.extents.ImageCount();
+  Buffer packed(problem.extents.PackedCount() * bytes, bytes);
+  Buffer bias(problem.extents.inner * bytes, bytes);
+  Buffer added(count * bytes, bytes), image(count * bytes, bytes);
+  for (Buffer* buffer : {&packed, &bias, &added}) {
+    for (int64_t i = 0; i < buffer->bytes(); i += bytes)
+      Encode(element.format, static_cast<double>(Random(-4, 4)), buffer->data() + i);
+  }
+  const int64_t alignment =
+      std::min(Alignment(packed, image),
+               std::min(Alignment(bias, image), Alignment(added, image)));
+  const ShufflePlan plan = problem.Planned([&](const ShuffleExtents& extents) {
+    return PlanPixelShuffleSum(extents, element, alignment);
+  });
+  const bool adds = Random(0, 1) != 0, relu = Random(0, 1) != 0;
+  const ShuffleSum sum = {adds ? added.data() : nullptr, bias.data(),
+                          relu ? Activation::kRelu : Activation::kNone};
+  if (RunPixelShuffleSum(plan, packed.data(), sum, image.data())) return false;
+  const auto at = [&](const Buffer& buffer, int64_t i) {
+    return Decode(element.format, buffer.data() + i * bytes);
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    double wanted = at(packed, problem.Packed(i)) + at(bias, i % problem.extents.inner);
+    if (adds) wanted += at(added, i);
+    if (relu) wanted = std::max(wanted, 0.0);
+    if (at(image, i) != wanted) return false;
+  }
+  return true;
+}
+
+int CountWrongShuffles(int count) {
+  constexpr Format kSummed[] = {Format::kFloat32, Format::kFloat16, Format::kBFloat16};
+  int failed = 0;
+  for (int i = 0; i < count; ++i) {
+    ShuffleProblem problem;
+    while (!problem.Fits()) problem = ShuffleProblem();
+    const Format format = kSummed[Random(0, 2)];
+    const Element summed = {format == Format::kFloat32 ? 4 : 2, format, 1};
+    failed +=
+        !CheckShuffle(problem, RandomElement()) || !CheckShuffleSum(problem, summed);
+  }
+  std::printf("shuffles: %d of %d wrong\n", failed, count);
+  return failed;
+}
+
 template <typename ProblemT>
 int CountWrong(int count) {
   int failed = 0;
@@ -611,5 +737,7 @@ int CountWrong(int count) {
 int main(int, char** arguments) {
   const int count = std::atoi(arguments[1]);
   const int failed = CountWrong<UpsampleProblem>(count);
-  return failed + CountWrongJoins(count) + CountWrong<ResizeProblem>(count) != 0;
+  return failed + CountWrongJoins(count) + CountWrongShuffles(count) +
+             CountWrong<ResizeProblem>(count) !=
+         0;
 }

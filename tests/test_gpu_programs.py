@@ -213,9 +213,29 @@ def test_upsample_conv_never_stores_the_upsampled_array(h100):
 
         return jax.value_and_grad(loss, argnums=(0, 1))
 
+    program = Program(step(None), h100, *shapes)
+    shuffles = [f"jax_upsample_pixel_shuffle_{d}_v1" for d in ("bwd", "fwd")]
+    assert sorted(program.calls()) == shuffles
     upsampled = re.compile(r"\[4,(?:64,64,64|64,32,2,32,2|32,2,32,2,64)\]")
-    assert not upsampled.search(Program(step(None), h100, *shapes).text)
+    assert not upsampled.search(program.text)
     assert upsampled.search(Program(step("plain"), h100, *shapes).text)
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "silu"])
+def test_decoder_block_is_two_convolutions_and_one_call(h100, activation):
+    """No concatenation, no loop of XLA over an activation of the network."""
+
+    def block(x, skip, kernel, bias):
+        return upsample_conv(x, kernel, skip=skip, bias=bias, activation=activation)
+
+    shapes = (4, 32, 32, 64), (4, 64, 64, 32), (3, 3, 96, 48), (48,)
+    program = Program(block, h100, *shapes)
+    assert program.calls() == ["jax_upsample_pixel_shuffle_sum_v1"]
+    assert program.text.count('custom_call_target="__cudnn$conv') == 2
+    loops = re.findall(
+        r"\[4,[\d,]+\]\S* (?:fusion|copy|transpose|concat)", program.text
+    )
+    assert loops == []
 
 
 def test_the_check_can_fail(h100):

@@ -21,6 +21,8 @@ def test_host_bodies_under_sanitizers(tmp_path):
     program = tmp_path / "host_bodies"
     sources = (
         ROOT / "tests" / "host_bodies.cc",
+        ROOT / "cuda" / "pixel_shuffle_host.cc",
+        ROOT / "cuda" / "pixel_shuffle_plan.cc",
         ROOT / "cuda" / "resize_nearest_host.cc",
         ROOT / "cuda" / "resize_nearest_plan.cc",
         ROOT / "cuda" / "upsample_add_host.cc",
