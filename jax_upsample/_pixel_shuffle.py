@@ -282,10 +282,8 @@ def _bwd_lax(
     padding = [(0, 0, 0)] * y.ndim
     for axis, low, high in zip(axes, first, last, strict=True):
         padding[axis] = (low, high, 0)
-    bits = movable(y)
-    whole = lax.pad(bits, jnp.zeros((), bits.dtype), padding)
-    x = unshuffle(whole, dict(zip(axes, scale, strict=True)), channel_axis)
-    return as_moved(x, y.dtype)
+    whole = lax.pad(y, jnp.zeros((), y.dtype), padding)
+    return unshuffle(whole, dict(zip(axes, scale, strict=True)), channel_axis)
 
 
 def add_and_activate(

@@ -152,7 +152,9 @@ def cropped(shape, scale, first, last, **options):
 def test_cropped(shape, scale, first, last, dtype, implementation):
     """What the image does not hold is zero in the transpose, whatever was there."""
     params, cut = cropped(shape, scale, first, last, implementation=implementation)
-    x = oracle.random_bits(shape, dtype)
+    # XLA's loops on CPUs take the subnormals of bfloat16 for zeros.
+    random = oracle.random_normal if dtype == "bfloat16" else oracle.random_bits
+    x = random(shape, dtype)
     axes, channel = params["axes"], params["channel_axis"]
     whole = shuffle_by_definition(x, scale, axes, channel, "tf")
     poison(whole[cut].shape, dtype)
@@ -236,9 +238,7 @@ def test_sum_in_batches(implementation):
             continue
         operands = [
             operand if dim is not None else operand.take(0, axis)
-            for operand, dim, axis in zip(
-                (x, bias, added), dims, (3, 1, 0), strict=True
-            )
+            for operand, dim, axis in zip(whole, dims, (3, 1, 0), strict=True)
         ]
         y = jax.vmap(one, in_axes=dims)(*operands)
         for i in range(5):

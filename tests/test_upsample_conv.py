@@ -167,14 +167,18 @@ def test_the_last_pass(dtype, parts, activation, groups, implementation):
         return with_gradients(conv, *operands.values())
 
     expected = run("plain", "xla", exact)
-    operands = {name: value.astype(dtype) for name, value in exact.items()}
-    actual = run("folded", implementation, operands)
-    tolerance = {"float32": 1e-5, "bfloat16": 3e-2}[dtype]
-    for a, b in zip(actual, expected, strict=True):
-        assert a.dtype == dtype
-        # Not the largest error: where the sum is about 0, relu's derivative may flip.
-        error = jnp.linalg.norm(a.astype(jnp.float64) - b)
-        assert error <= tolerance * jnp.linalg.norm(b)
+    rounded = {name: value.astype(dtype) for name, value in exact.items()}
+    actual = run("folded", implementation, rounded)
+    # The plain form in the same dtype has errors, too: where the sum is about 0, the
+    # derivative of relu flips.
+    baseline = run("plain", "xla", rounded)
+    for ours, theirs, wanted in zip(actual, baseline, expected, strict=True):
+        assert ours.dtype == dtype
+        our_error, their_error = (
+            jnp.linalg.norm(a.astype(jnp.float64) - wanted) for a in (ours, theirs)
+        )
+        unit = jnp.finfo(dtype).eps * jnp.linalg.norm(wanted)
+        assert our_error <= 1.5 * their_error + unit
 
 
 @pytest.mark.usefixtures("kernel")
