@@ -177,7 +177,7 @@ def test_the_last_pass(dtype, parts, activation, groups, implementation):
         our_error, their_error = (
             jnp.linalg.norm(a.astype(jnp.float64) - wanted) for a in (ours, theirs)
         )
-        unit = jnp.finfo(dtype).eps * jnp.linalg.norm(wanted)
+        unit = float(jnp.finfo(dtype).eps) * jnp.linalg.norm(wanted)
         assert our_error <= 1.5 * their_error + unit
 
 
