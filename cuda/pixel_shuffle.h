@@ -55,7 +55,8 @@ ShufflePlan PlanPixelShuffleSum(ShuffleExtents extents, Element element,
 
 struct ShuffleSum {
   const void* added;  // like the image, or null
-  const void* bias;   // one number for each of `inner`
+  const void* bias;   // one number for each of `inner`,
+  bool bias_of_each;  // and that for each of `outer`
   Activation activation;
 };
 

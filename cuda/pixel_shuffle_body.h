@@ -35,7 +35,8 @@ struct ShuffleAxes {
   Index first[3];
 };
 
-// The forward, each unit changed by `finish(value, item, unit of inner)` on its way.
+// The forward, each unit changed by `finish(value, item, unit of an array [outer, inner],
+// unit of inner)` on its way.
 template <int kUnitBytes, typename Index, typename Finish>
 class PixelShuffleFwd {
  public:
@@ -59,12 +60,14 @@ class PixelShuffleFwd {
       phase[k] = a;
       rest = next;
     }
-    Index from = rest;
+    const Index outer = rest;
+    Index from = outer;
     for (int k = 0; k < 3; ++k)
       from = from * axes_.positions[k].divisor() + position[k];
     for (int k = 0; k < 3; ++k) from = from * axes_.scale[k].divisor() + phase[k];
     from = from * axes_.inner.divisor() + unit;
-    StoreOnce(image_ + item, finish_(LoadShared(packed_ + from), item, unit));
+    StoreOnce(image_ + item, finish_(LoadShared(packed_ + from), item,
+                                     outer * axes_.inner.divisor() + unit, unit));
   }
 
  private:
@@ -121,7 +124,8 @@ class PixelShuffleBwd {
 
 struct CopyUnit {
   template <typename Vector, typename Index>
-  JAX_UPSAMPLE_HOST_DEVICE Vector operator()(const Vector& value, Index, Index) const {
+  JAX_UPSAMPLE_HOST_DEVICE Vector operator()(const Vector& value, Index, Index,
+                                             Index) const {
     return value;
   }
 };
@@ -133,7 +137,7 @@ class AddAndActivate {
 
   template <typename Vector, typename Index>
   JAX_UPSAMPLE_HOST_DEVICE Vector operator()(const Vector& value, Index item,
-                                             Index unit) const {
+                                             Index unit_of_each, Index unit) const {
     constexpr int kNumbers = sizeof(Vector) / sizeof(Bits);
     float sums[kNumbers];
     const auto add = [&](const Vector& terms) {
@@ -141,7 +145,8 @@ class AddAndActivate {
       memcpy(bits, &terms, sizeof(bits));
       for (int k = 0; k < kNumbers; ++k) sums[k] += FormatT::Decode(bits[k]);
     };
-    const Vector bias = LoadShared(static_cast<const Vector*>(sum_.bias) + unit);
+    const Vector bias = LoadShared(static_cast<const Vector*>(sum_.bias) +
+                                   (sum_.bias_of_each ? unit_of_each : unit));
     Vector added{};
     if (sum_.added != nullptr)
       added = LoadShared(static_cast<const Vector*>(sum_.added) + item);

@@ -133,12 +133,18 @@ ffi::Error CallSum(ffi::AnyBuffer packed, ffi::AnyBuffer bias, ffi::RemainingArg
        format != Format::kBFloat16)) {
     return InvalidArgument(kSum, ": no kernel for dtype ", dtype->name);
   }
+  // [c] or [outer.., c], the sizes before axes[0] and the last.
   const Integers of_bias = bias.dimensions();
-  if (bias.element_type() != image.element_type() || of_bias.size() != 1 ||
-      of_bias[0] != dims.back() || extents.inner != dims.back()) {
+  const size_t leading = attributes.axes[0];
+  const bool of_each = of_bias.size() != 1;
+  if (bias.element_type() != image.element_type() || extents.inner != dims.back() ||
+      (of_each &&
+       (of_bias.size() != leading + 1 ||
+        !std::equal(dims.begin(), dims.begin() + leading, of_bias.begin()))) ||
+      of_bias.back() != dims.back()) {
     return InvalidArgument(kSum,
-                           ": bias must have the dtype of the image and a number "
-                           "for each of its channels, its last axis, got ",
+                           ": bias must have the dtype of the image and a number for "
+                           "each of its channels, its last axis, got ",
                            DimensionsText(of_bias), " for ", DimensionsText(dims));
   }
   if (activation < 0 || activation > 2 || rest.size() > 1) {
@@ -147,7 +153,8 @@ ffi::Error CallSum(ffi::AnyBuffer packed, ffi::AnyBuffer bias, ffi::RemainingArg
                            "three, got ",
                            activation, " and ", rest.size() + 2);
   }
-  ShuffleSum sum{nullptr, bias.untyped_data(), static_cast<Activation>(activation)};
+  ShuffleSum sum{nullptr, bias.untyped_data(), of_each,
+                 static_cast<Activation>(activation)};
   if (rest.size() == 1) {
     const auto added = rest.get<ffi::AnyBuffer>(0);
     if (!added.has_value()) return added.error();

@@ -9,7 +9,8 @@
 //   first       i64[k]  0 <= first[i], first[i] + image.shape[axes[i]]
 //                       <= scale[i] * packed.shape[axes[i]]; all other sizes equal
 //   activation  i64     of the sum: 0 none, 1 relu, 2 silu; there c is the last axis,
-//                       bias has image.shape[c] numbers, added is like image
+//                       bias has its size, or those of the axes before axes[0]
+//                       and its, and added is like image
 
 #ifndef JAX_UPSAMPLE_PIXEL_SHUFFLE_FFI_H_
 #define JAX_UPSAMPLE_PIXEL_SHUFFLE_FFI_H_

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jax.interpreters import batching, mlir
 
-from jax_upsample import _arguments, _linear_pair
+from jax_upsample import _arguments, _ffi, _linear_pair
 from jax_upsample._arguments import Implementation
 from jax_upsample._upsample_nearest import as_moved, movable, sum_dtype
 
@@ -293,14 +293,18 @@ def add_and_activate(
     activation: str | None,
     channel_axis: int,
 ) -> jax.Array:
-    """The activation of the sum, in float32 or wider and rounded once."""
+    """The activation of the sum, in float32 or wider and rounded once.
+
+    `bias` is [channels], or has the leading axes of `y` before that.
+    """
     if bias is None and added is None and activation is None:
         return y
     total = y.astype(sum_dtype(y.dtype))
     if added is not None:
         total = total + added.astype(total.dtype)
     if bias is not None:
-        broadcast = lax.broadcast_in_dim(bias, y.shape, (channel_axis,))
+        places = (*range(bias.ndim - 1), channel_axis)
+        broadcast = lax.broadcast_in_dim(bias, y.shape, places)
         total = total + broadcast.astype(total.dtype)
     return ACTIVATIONS[activation](total).astype(y.dtype)
 
@@ -374,7 +378,7 @@ def _kernel(target: str) -> Any:
         if "activation" in further:
             code = list(ACTIVATIONS).index(further["activation"])
             attributes["activation"] = np.int64(code)
-        return jax.ffi.ffi_lowering(target)(ctx, *operands, **attributes)
+        return _ffi.call(ctx, target, *operands, leading=axes[0], **attributes)
 
     return rule
 
@@ -414,15 +418,30 @@ def _has_no_sum_kernel(
     )
 
 
+def _sum_kernel(
+    ctx: mlir.LoweringRuleContext,
+    x: Any,
+    bias: Any,
+    *added: Any,
+    axes: tuple[int, ...],
+    **params: Any,
+) -> Any:
+    avals: Any = ctx.avals_in
+    of_x, of_bias, *of_added = avals
+    if _ffi.is_partitioned(ctx, axes[0]) and len(of_bias.shape) == 1:
+        # A part of the leading axes then has its part of the bias.
+        shape = (*of_x.shape[: axes[0]], *of_bias.shape)
+        of_each = of_bias.update(shape=shape)
+        (bias,) = mlir.lower_fun(
+            lambda b: lax.broadcast_in_dim(b, shape, (len(shape) - 1,)),
+            multiple_results=False,
+        )(ctx.replace(avals_in=[of_bias], avals_out=[of_each]), bias)
+        ctx = ctx.replace(avals_in=[of_x, of_each, *of_added])
+    return _call_sum(ctx, x, bias, *added, axes=axes, **params)
+
+
 def _batch_sum(operands: Any, dims: Any, **params: Any) -> tuple[jax.Array, int]:
     x, bias, *added = operands
-    if dims[1] is not None:
-        params.pop("implementation")
-
-        def plain(*each: jax.Array) -> jax.Array:
-            return _sum_lax(*each, **params)
-
-        return jax.vmap(plain, in_axes=dims)(*operands), 0
     size = next(
         operand.shape[dim]
         for operand, dim in zip(operands, dims, strict=True)
@@ -435,11 +454,18 @@ def _batch_sum(operands: Any, dims: Any, **params: Any) -> tuple[jax.Array, int]
         return jnp.moveaxis(operand, dim, 0)
 
     x, *added = map(at_front, (x, *added), (dims[0], *dims[2:]))
+    if dims[1] is not None or bias.ndim > 1:
+        bias = at_front(bias, dims[1])
+        between = () if bias.ndim > 2 else x.shape[1 : params["axes"][0] + 1]
+        shape = (size, *between, *bias.shape[1:])
+        places = (0, *range(1 + len(between), len(shape)))
+        bias = lax.broadcast_in_dim(bias, shape, places)
     params["axes"] = tuple(axis + 1 for axis in params["axes"])
     params["channel_axis"] += 1
     return pixel_shuffle_sum_p.bind(x, bias, *added, **params), 0
 
 
+_call_sum = _kernel("jax_upsample_pixel_shuffle_sum_v1")
 pixel_shuffle_fwd_p, pixel_shuffle_bwd_p = _linear_pair.define(
     "pixel_shuffle",
     fwd=_linear_pair.Map(
@@ -462,7 +488,7 @@ pixel_shuffle_sum_p = _linear_pair.define_without_derivatives(
     _linear_pair.Map(
         _fwd_shape,
         _sum_lax,
-        _kernel("jax_upsample_pixel_shuffle_sum_v1"),
+        _sum_kernel,
         _is_plain_faster,
         _has_no_sum_kernel,
     ),

@@ -227,7 +227,8 @@ def kernel(target: str) -> Callable[..., Any]:
             "scale": np.array(scale, np.int64),
         }
         attributes |= {name: np.int64(value) for name, value in further.items()}
-        return jax.ffi.ffi_lowering(target)(ctx, *operands, **attributes)
+        leading = min(*axes, further.get("concat_axis", axes[0]))
+        return _ffi.call(ctx, target, *operands, leading=leading, **attributes)
 
     return rule
 

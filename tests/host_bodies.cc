@@ -661,7 +661,10 @@ bool CheckShuffleSum(const ShuffleProblem& problem, Element element) {
   const int bytes = element.bytes;
   const int64_t count = problem.extents.ImageCount();
   Buffer packed(problem.extents.PackedCount() * bytes, bytes);
-  Buffer bias(problem.extents.inner * bytes, bytes);
+  const bool adds = Random(0, 1) != 0, relu = Random(0, 1) != 0;
+  const bool of_each = Random(0, 1) != 0;
+  const int64_t inner = problem.extents.inner, outer = problem.extents.outer;
+  Buffer bias((of_each ? outer : 1) * inner * bytes, bytes);
   Buffer added(count * bytes, bytes), image(count * bytes, bytes);
   for (Buffer* buffer : {&packed, &bias, &added}) {
     for (int64_t i = 0; i < buffer->bytes(); i += bytes)
@@ -673,15 +676,16 @@ bool CheckShuffleSum(const ShuffleProblem& problem, Element element) {
   const ShufflePlan plan = problem.Planned([&](const ShuffleExtents& extents) {
     return PlanPixelShuffleSum(extents, element, alignment);
   });
-  const bool adds = Random(0, 1) != 0, relu = Random(0, 1) != 0;
-  const ShuffleSum sum = {adds ? added.data() : nullptr, bias.data(),
+  const ShuffleSum sum = {adds ? added.data() : nullptr, bias.data(), of_each,
                           relu ? Activation::kRelu : Activation::kNone};
   if (RunPixelShuffleSum(plan, packed.data(), sum, image.data())) return false;
   const auto at = [&](const Buffer& buffer, int64_t i) {
     return Decode(element.format, buffer.data() + i * bytes);
   };
   for (int64_t i = 0; i < count; ++i) {
-    double wanted = at(packed, problem.Packed(i)) + at(bias, i % problem.extents.inner);
+    const int64_t image_of_outer = of_each ? i / (count / outer) : 0;
+    double wanted =
+        at(packed, problem.Packed(i)) + at(bias, image_of_outer * inner + i % inner);
     if (adds) wanted += at(added, i);
     if (relu) wanted = std::max(wanted, 0.0);
     if (at(image, i) != wanted) return false;

@@ -8,6 +8,7 @@ libraries (`pip install --no-deps`), and the environment
 Nothing runs: the compiled program shows the calls, the copies and the temporaries.
 """
 
+import functools
 import importlib.util
 import math
 import os
@@ -18,8 +19,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 from conftest import skip_or_fail
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jax_upsample import (
+    pixel_shuffle,
     resize_nearest,
     upsample_add,
     upsample_concat,
@@ -31,8 +34,8 @@ FWD, BWD = "jax_upsample_nearest_fwd_v1", "jax_upsample_nearest_bwd_v1"
 
 
 @pytest.fixture
-def h100(cuda_kernels):
-    """One H100, as something to compile for."""
+def h100s(cuda_kernels):
+    """Four H100s, as something to compile for."""
     if importlib.util.find_spec("jax_cuda13_plugin") is None:
         skip_or_fail("h100", "jax-cuda13-plugin is not installed")
     if os.environ.get("JAX_SKIP_CUDA_CONSTRAINTS_CHECK") != "1":
@@ -40,8 +43,14 @@ def h100(cuda_kernels):
     from jax.experimental.topologies import get_topology_desc
 
     target = (Path(__file__).parent / "h100.txtpb").read_text()
-    topology = get_topology_desc("h100", "cuda", target_config=target, topology="1x1x1")
-    return jax.sharding.SingleDeviceSharding(topology.devices[0])
+    topology = get_topology_desc("h100", "cuda", target_config=target, topology="1x1x4")
+    return topology.devices
+
+
+@pytest.fixture
+def h100(h100s):
+    """One of them."""
+    return jax.sharding.SingleDeviceSharding(h100s[0])
 
 
 class Program:
@@ -236,6 +245,49 @@ def test_decoder_block_is_two_convolutions_and_one_call(h100, activation):
         r"\[4,[\d,]+\]\S* (?:fusion|copy|transpose|concat)", program.text
     )
     assert loops == []
+
+
+SHARDED = {  # function, shapes of the operands
+    "nearest": (upsample_nearest, ((8, 16, 16, 64),)),
+    "add": (upsample_add, ((8, 16, 16, 64), (8, 32, 32, 64))),
+    "concat": (upsample_concat, ((8, 16, 16, 64), (8, 32, 32, 32))),
+    "shuffle": (
+        functools.partial(pixel_shuffle, channel_order="tf"),
+        ((8, 16, 16, 64),),
+    ),
+    "conv": (
+        functools.partial(upsample_conv, kernel=jnp.ones((3, 3, 64, 32), jnp.bfloat16)),
+        ((8, 16, 16, 64),),
+    ),
+}
+COLLECTIVES = "all-gather", "all-reduce", "all-to-all", "collective-permute"
+
+
+@pytest.mark.parametrize(("function", "shapes"), SHARDED.values(), ids=SHARDED)
+def test_batches_shard_over_gpus_without_collectives(h100s, function, shapes):
+    """Forward and gradient on four: each calls the kernel for its own images."""
+    batch = NamedSharding(Mesh(h100s, "n"), PartitionSpec("n"))
+
+    def both(*operands):
+        y, transpose = jax.vjp(function, *operands)
+        return y, transpose(y)
+
+    program = Program(both, batch, *shapes)
+    assert program.calls()
+    assert program.count(*COLLECTIVES) == 0
+    forward = Program(function, batch, *shapes)
+    assert re.search(r"\[2,\d+,\d+,\d+\]\S* custom-call\(.*jax_upsample", forward.text)
+    assert forward.count(*COLLECTIVES, "copy", "transpose") == 0
+
+
+def test_the_check_of_collectives_can_fail(h100s):
+    """jax.image.resize along a sharded axis gathers it."""
+    rows = NamedSharding(Mesh(h100s, "h"), PartitionSpec(None, "h"))
+
+    def resize(x):
+        return jax.image.resize(x, (8, 32, 32, 64), "nearest")
+
+    assert Program(resize, rows, (8, 16, 16, 64)).count(*COLLECTIVES) > 0
 
 
 def test_the_check_can_fail(h100):

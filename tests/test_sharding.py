@@ -1,0 +1,135 @@
+"""Programs of several devices: axes before the scaled ones shard without collectives.
+
+Eight CPU devices, each test in a process that has them, run the host kernels through
+the calls that XLA partitions. Other axes may be sharded as well; XLA then gathers them,
+and the values are right all the same.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import re, sys
+import numpy as np
+import jax, jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax_upsample import *
+
+implementation = sys.argv[1]
+COLLECTIVE = r" (all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter)"
+mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("a", "b"))
+options = {"implementation": implementation}
+
+
+def normal(seed, *shape):
+    values = np.random.default_rng(seed).integers(-4, 5, shape)
+    return jnp.asarray(values, jnp.float32)
+
+
+def conv(x, skip, kernel, bias):
+    return upsample_conv(x, kernel, skip=skip, bias=bias, activation="relu", **options)
+
+
+def shuffle(x):
+    return pixel_shuffle(x, channel_order="tf", **options)
+
+
+nhwc, large = normal(0, 8, 4, 6, 16), normal(1, 8, 8, 12, 16)
+nchw, beside = normal(0, 4, 8, 4, 6), normal(1, 4, 3, 8, 12)
+kernel, bias = normal(2, 3, 3, 32, 8), normal(3, 8)
+FIRST = {"axes": (2, 3), **options}
+CASES = {  # function, operands, how each is sharded: without collectives
+    "nearest": (lambda x: upsample_nearest(x, **options), (nhwc,), (P("a"),)),
+    "nearest NCHW": (lambda x: upsample_nearest(x, **FIRST), (nchw,), (P("a", "b"),)),
+    "two axes of the mesh": (
+        lambda x: upsample_nearest(x, **options), (nhwc,), (P(("a", "b")),)
+    ),
+    "add": (lambda x, y: upsample_add(x, y, **options), (nhwc, large), (P("a"),) * 2),
+    "concat": (
+        lambda x, y: upsample_concat(x, y, **options), (nhwc, large), (P("a"),) * 2
+    ),
+    "concat NCHW": (
+        lambda x, y: upsample_concat(x, y, concat_axis=1, **FIRST),
+        (nchw, beside),
+        (P("a"),) * 2,
+    ),
+    "shuffle": (shuffle, (nhwc,), (P("a"),)),
+    "conv": (conv, (nhwc, large, kernel, bias), (P("a"), P("a"), P(), P())),
+}
+# What has to be gathered; but right.
+OTHERS = {
+    "rows": (*CASES["add"][:2], (P(None, "a"),) * 2),
+    "columns": (*CASES["concat"][:2], (P(None, None, "b"),) * 2),
+    "channels": (*CASES["concat"][:2], (P(None, None, None, "a"),) * 2),
+    "unlike": (*CASES["add"][:2], (P("a"), P(None, "b"))),
+    "of the kernel": (*CASES["conv"][:2], (P(), P(), P(None, None, None, "b"), P())),
+}
+
+
+def pull(function, operands):
+    def both(*operands):
+        y, transpose = jax.vjp(function, *operands)
+        return y, transpose(2 * y)
+
+    return both
+
+
+def check(name, function, operands, specs, collectives):
+    both = pull(function, operands)
+    shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
+    compiled = jax.jit(both, in_shardings=shardings).lower(*operands).compile()
+    text = compiled.as_text()
+    if implementation == "kernel":
+        assert "jax_upsample_" in text, name
+    found = set(re.findall(COLLECTIVE, text))
+    if collectives is not None:
+        # The gradients of what every device has are summed over the devices.
+        shared = any(spec == P() for spec in specs)
+        assert found <= ({"all-reduce"} if shared else set()), (name, found)
+    y, cotangents = compiled(
+        *(jax.device_put(a, s) for a, s in zip(operands, shardings))
+    )
+    if collectives is not None:
+        assert y.sharding.shard_shape(y.shape)[0] < y.shape[0], name
+    wanted = jax.jit(both)(*operands)
+    for a, b in zip(jax.tree.leaves((y, cotangents)), jax.tree.leaves(wanted)):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-3, err_msg=name)
+
+
+for name, case in CASES.items():
+    check(name, *case, collectives=())
+for name, case in OTHERS.items():
+    check(name, *case, collectives=None)
+
+# Uneven: 6 images on 4 devices.
+function, operands, specs = CASES["add"]
+few = tuple(operand[:6] for operand in operands)
+over = NamedSharding(mesh, P("a"))
+constrained = jax.jit(
+    lambda *both: function(*(jax.lax.with_sharding_constraint(a, over) for a in both))
+)
+np.testing.assert_array_equal(constrained(*few), function(*few))
+print("all right")
+"""
+
+
+@pytest.mark.parametrize("implementation", ["kernel", "xla"])
+def test_leading_axes_shard_without_collectives(implementation, kernel):
+    """Forward and gradient of every op; and any other sharding gives right values."""
+    environment = os.environ | {
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+    }
+    finished = subprocess.run(
+        [sys.executable, "-c", PROGRAM, implementation],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=Path(__file__).parent,
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert "all right" in finished.stdout
