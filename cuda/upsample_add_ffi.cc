@@ -16,7 +16,7 @@ constexpr const char* kOp = "upsample_add";
 // Checks a call, plans it, and has it run by run(plan).
 template <typename Run>
 ffi::Error Call(ffi::AnyBuffer small, ffi::AnyBuffer lateral, ffi::AnyBuffer large,
-                Integers axes, Integers scale, const Run& run) {
+                Integers axes, Integers scale, int64_t tiled, const Run& run) {
   const Dtype* dtype = nullptr;
   JAX_UPSAMPLE_RETURN_IF_ERROR(
       DecodeDtype(kOp, small, large, /*with_sum=*/true, &dtype));
@@ -28,17 +28,21 @@ ffi::Error Call(ffi::AnyBuffer small, ffi::AnyBuffer lateral, ffi::AnyBuffer lar
                            " of code ", static_cast<int>(lateral.element_type()));
   }
   const Element element = dtype->element;
-  std::vector<int64_t> scales;
+  std::vector<int64_t> of_small, of_large, scales;
+  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeDimensions(kOp, small.dimensions(), Role::kSmall,
+                                                axes, scale, tiled, &of_small));
   JAX_UPSAMPLE_RETURN_IF_ERROR(
-      DecodeScales(kOp, small.dimensions(), dims, axes, scale, element.bytes, &scales));
+      DecodeDimensions(kOp, dims, Role::kLarge, axes, scale, tiled, &of_large));
+  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeScales(kOp, Span(of_small), Span(of_large), axes,
+                                            scale, element.bytes, &scales));
   if (IsEmpty(dims)) return ffi::Error::Success();
   int64_t alignment;
   JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeAlignment(
       kOp, element,
       {small.untyped_data(), lateral.untyped_data(), large.untyped_data()},
       &alignment));
-  const Extents extents = MergeDimensions(small.dimensions().begin(), scales.data(),
-                                          static_cast<int>(scales.size()));
+  const Extents extents =
+      MergeDimensions(of_small.data(), scales.data(), static_cast<int>(scales.size()));
   const Plan plan = PlanUpsampleAdd(extents, element, alignment);
   JAX_UPSAMPLE_RETURN_IF_ERROR(CheckBlocks(kOp, plan.blocks));
   return RunError(kOp, run(plan));
@@ -51,12 +55,14 @@ auto Binding(Context context) {
       .template Arg<ffi::AnyBuffer>()
       .template Ret<ffi::AnyBuffer>()
       .template Attr<Integers>("axes")
-      .template Attr<Integers>("scale");
+      .template Attr<Integers>("scale")
+      .template Attr<int64_t>("tiled");
 }
 
 ffi::Error RunOnHost(ffi::AnyBuffer small, ffi::AnyBuffer lateral,
-                     ffi::Result<ffi::AnyBuffer> large, Integers axes, Integers scale) {
-  return Call(small, lateral, *large, axes, scale, [&](const Plan& plan) {
+                     ffi::Result<ffi::AnyBuffer> large, Integers axes, Integers scale,
+                     int64_t tiled) {
+  return Call(small, lateral, *large, axes, scale, tiled, [&](const Plan& plan) {
     return RunUpsampleAdd(plan, small.untyped_data(), lateral.untyped_data(),
                           large->untyped_data());
   });
@@ -64,8 +70,9 @@ ffi::Error RunOnHost(ffi::AnyBuffer small, ffi::AnyBuffer lateral,
 
 #ifdef JAX_UPSAMPLE_WITH_CUDA
 ffi::Error RunOnCuda(CUstream_st* stream, ffi::AnyBuffer small, ffi::AnyBuffer lateral,
-                     ffi::Result<ffi::AnyBuffer> large, Integers axes, Integers scale) {
-  return Call(small, lateral, *large, axes, scale, [&](const Plan& plan) {
+                     ffi::Result<ffi::AnyBuffer> large, Integers axes, Integers scale,
+                     int64_t tiled) {
+  return Call(small, lateral, *large, axes, scale, tiled, [&](const Plan& plan) {
     return LaunchUpsampleAdd(plan, small.untyped_data(), lateral.untyped_data(),
                              large->untyped_data(), stream);
   });

@@ -19,38 +19,43 @@ constexpr const char* kBwd = "upsample_concat_bwd";
 struct Attributes {
   Integers axes;
   Integers scale;
+  int64_t tiled;
   int64_t concat_axis;
   int64_t start;
 };
 
 // The sizes of one call, checked. Not where `small` is empty.
-ffi::Error DecodeExtents(const char* op, Integers small, Integers whole,
+ffi::Error DecodeExtents(const char* op, Integers small_dims, Integers whole_dims,
                          const Attributes& attributes, int64_t element_bytes,
                          ConcatExtents* extents) {
-  const auto [axes, scale, axis, start] = attributes;
+  const auto [axes, scale, tiled, axis, start] = attributes;
+  std::vector<int64_t> small, whole;
+  JAX_UPSAMPLE_RETURN_IF_ERROR(
+      DecodeDimensions(op, small_dims, Role::kSmall, axes, scale, tiled, &small));
+  JAX_UPSAMPLE_RETURN_IF_ERROR(
+      DecodeDimensions(op, whole_dims, Role::kLarge, axes, scale, tiled, &whole));
   const int rank = static_cast<int>(small.size());
   if (whole.size() != small.size() || axis < 0 || axis >= rank || start < 0 ||
       start > whole[axis] - small[axis]) {
     return InvalidArgument(op, ": concat_axis ", axis, " and start ", start,
                            " must lie in the concatenation, got ",
-                           DimensionsText(whole), " with a part of ",
-                           DimensionsText(small));
+                           DimensionsText(whole_dims), " with a part of ",
+                           DimensionsText(small_dims));
   }
   std::vector<int64_t> part(whole.begin(), whole.end()), scales;
   part[axis] = small[axis];
-  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeScales(op, small,
-                                            Integers(part.data(), part.size()), axes,
-                                            scale, element_bytes, &scales));
+  JAX_UPSAMPLE_RETURN_IF_ERROR(
+      DecodeScales(op, Span(small), Span(part), axes, scale, element_bytes, &scales));
   int64_t bytes = element_bytes;
   for (const int64_t size : whole) {
     if (__builtin_mul_overflow(bytes, size, &bytes)) {
-      return InvalidArgument(
-          op, ": the concatenation has 2^63 bytes or more: ", DimensionsText(whole));
+      return InvalidArgument(op, ": the concatenation has 2^63 bytes or more: ",
+                             DimensionsText(whole_dims));
     }
   }
-  if (IsEmpty(small)) return ffi::Error::Success();
+  if (IsEmpty(Span(small))) return ffi::Error::Success();
   if (scales[axis] != 1 ||
-      !MergeDimensionsOfPart(small.begin(), scales.data(), rank, static_cast<int>(axis),
+      !MergeDimensionsOfPart(small.data(), scales.data(), rank, static_cast<int>(axis),
                              whole[axis], &extents->upsampled)) {
     return InvalidArgument(op, ": no kernel for concat_axis ", axis, " and axes ",
                            DimensionsText(axes));
@@ -97,8 +102,8 @@ ffi::Error CallFwd(ffi::AnyBuffer small, ffi::AnyBuffer skip, ffi::AnyBuffer who
       !std::equal(dims.begin(), dims.end(), wanted.begin(), wanted.end()) ||
       (attributes.start != 0 && attributes.start != wanted[axis])) {
     return InvalidArgument(kFwd, ": skip must be what the upsampled part leaves, ",
-                           DimensionsText(Integers(wanted.data(), wanted.size())),
-                           " at one end, got ", DimensionsText(dims), " of code ",
+                           DimensionsText(Span(wanted)), " at one end, got ",
+                           DimensionsText(dims), " of code ",
                            static_cast<int>(skip.element_type()), " with start ",
                            attributes.start);
   }
@@ -146,6 +151,7 @@ auto WithAttributes(Arguments arguments) {
       .template Ret<ffi::AnyBuffer>()
       .template Attr<Integers>("axes")
       .template Attr<Integers>("scale")
+      .template Attr<int64_t>("tiled")
       .template Attr<int64_t>("concat_axis")
       .template Attr<int64_t>("start");
 }
@@ -163,8 +169,9 @@ auto BindingBwd(Context context) {
 
 ffi::Error RunFwdOnHost(ffi::AnyBuffer small, ffi::AnyBuffer skip,
                         ffi::Result<ffi::AnyBuffer> whole, Integers axes,
-                        Integers scale, int64_t concat_axis, int64_t start) {
-  return CallFwd(small, skip, *whole, {axes, scale, concat_axis, start},
+                        Integers scale, int64_t tiled, int64_t concat_axis,
+                        int64_t start) {
+  return CallFwd(small, skip, *whole, {axes, scale, tiled, concat_axis, start},
                  [&](const ConcatPlan& plan) {
                    return RunUpsampleConcat(plan, small.untyped_data(),
                                             skip.untyped_data(), whole->untyped_data());
@@ -172,9 +179,9 @@ ffi::Error RunFwdOnHost(ffi::AnyBuffer small, ffi::AnyBuffer skip,
 }
 
 ffi::Error RunBwdOnHost(ffi::AnyBuffer whole, ffi::Result<ffi::AnyBuffer> small,
-                        Integers axes, Integers scale, int64_t concat_axis,
-                        int64_t start) {
-  return CallBwd(whole, *small, {axes, scale, concat_axis, start},
+                        Integers axes, Integers scale, int64_t tiled,
+                        int64_t concat_axis, int64_t start) {
+  return CallBwd(whole, *small, {axes, scale, tiled, concat_axis, start},
                  [&](const Plan& plan, const void* part) {
                    return RunUpsampleNearestBwd(plan, part, small->untyped_data());
                  });
@@ -183,8 +190,9 @@ ffi::Error RunBwdOnHost(ffi::AnyBuffer whole, ffi::Result<ffi::AnyBuffer> small,
 #ifdef JAX_UPSAMPLE_WITH_CUDA
 ffi::Error RunFwdOnCuda(CUstream_st* stream, ffi::AnyBuffer small, ffi::AnyBuffer skip,
                         ffi::Result<ffi::AnyBuffer> whole, Integers axes,
-                        Integers scale, int64_t concat_axis, int64_t start) {
-  return CallFwd(small, skip, *whole, {axes, scale, concat_axis, start},
+                        Integers scale, int64_t tiled, int64_t concat_axis,
+                        int64_t start) {
+  return CallFwd(small, skip, *whole, {axes, scale, tiled, concat_axis, start},
                  [&](const ConcatPlan& plan) {
                    return LaunchUpsampleConcat(plan, small.untyped_data(),
                                                skip.untyped_data(),
@@ -194,8 +202,9 @@ ffi::Error RunFwdOnCuda(CUstream_st* stream, ffi::AnyBuffer small, ffi::AnyBuffe
 
 ffi::Error RunBwdOnCuda(CUstream_st* stream, ffi::AnyBuffer whole,
                         ffi::Result<ffi::AnyBuffer> small, Integers axes,
-                        Integers scale, int64_t concat_axis, int64_t start) {
-  return CallBwd(whole, *small, {axes, scale, concat_axis, start},
+                        Integers scale, int64_t tiled, int64_t concat_axis,
+                        int64_t start) {
+  return CallBwd(whole, *small, {axes, scale, tiled, concat_axis, start},
                  [&](const Plan& plan, const void* part) {
                    return LaunchUpsampleNearestBwd(plan, part, small->untyped_data(),
                                                    stream);

@@ -16,6 +16,30 @@ constexpr const char* OpName(Direction direction) {
 
 }  // namespace
 
+ffi::Error DecodeDimensions(const char* op, Integers dims, Role role, Integers axes,
+                            Integers scale, int64_t tiled,
+                            std::vector<int64_t>* sizes) {
+  sizes->assign(dims.begin(), dims.end());
+  if (tiled == 0) return ffi::Error::Success();
+  const auto error = [&] {
+    return InvalidArgument(op, ": no tiled array of axes ", DimensionsText(axes),
+                           " and scale ", DimensionsText(scale), ": ",
+                           DimensionsText(dims));
+  };
+  if (dims.size() < scale.size() || axes.size() != scale.size()) return error();
+  const size_t rank = dims.size() - scale.size();
+  for (size_t i = 0; i < scale.size(); ++i) {
+    const bool is_large = role == Role::kLarge;
+    if (dims[rank + i] != (is_large ? scale[i] : 1) || axes[i] < 0 ||
+        axes[i] >= static_cast<int64_t>(rank))
+      return error();
+    int64_t& size = (*sizes)[axes[i]];
+    if (is_large && __builtin_mul_overflow(size, scale[i], &size)) return error();
+  }
+  sizes->resize(rank);
+  return ffi::Error::Success();
+}
+
 ffi::Error DecodeScales(const char* op, Integers small, Integers large, Integers axes,
                         Integers scale, int64_t element_bytes,
                         std::vector<int64_t>* scales) {
@@ -67,21 +91,25 @@ namespace {
 
 template <Direction kDirection>
 ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes,
-                    Integers scale, Plan* plan) {
+                    Integers scale, int64_t tiled, Plan* plan) {
   constexpr const char* kOp = OpName(kDirection);
   const Dtype* dtype = nullptr;
   JAX_UPSAMPLE_RETURN_IF_ERROR(
       DecodeDtype(kOp, operand, result, kDirection == Direction::kBackward, &dtype));
   const Element element = dtype->element;
   const bool forward = kDirection == Direction::kForward;
-  const Integers small = (forward ? operand : result).dimensions();
-  const Integers large = (forward ? result : operand).dimensions();
-  std::vector<int64_t> scales;
+  std::vector<int64_t> small, large, scales;
   JAX_UPSAMPLE_RETURN_IF_ERROR(
-      DecodeScales(kOp, small, large, axes, scale, element.bytes, &scales));
-  if (IsEmpty(small)) return ffi::Error::Success();  // plan->items stays 0
+      DecodeDimensions(kOp, (forward ? operand : result).dimensions(), Role::kSmall,
+                       axes, scale, tiled, &small));
+  JAX_UPSAMPLE_RETURN_IF_ERROR(
+      DecodeDimensions(kOp, (forward ? result : operand).dimensions(), Role::kLarge,
+                       axes, scale, tiled, &large));
+  JAX_UPSAMPLE_RETURN_IF_ERROR(
+      DecodeScales(kOp, Span(small), Span(large), axes, scale, element.bytes, &scales));
+  if (IsEmpty(Span(small))) return ffi::Error::Success();  // plan->items stays 0
   const Extents extents =
-      MergeDimensions(small.begin(), scales.data(), static_cast<int>(scales.size()));
+      MergeDimensions(small.data(), scales.data(), static_cast<int>(scales.size()));
   int64_t alignment;
   JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeAlignment(
       kOp, element, {operand.untyped_data(), result.untyped_data()}, &alignment));
@@ -97,15 +125,16 @@ auto Binding(Context context) {
       .template Arg<ffi::AnyBuffer>()
       .template Ret<ffi::AnyBuffer>()
       .template Attr<Integers>("axes")
-      .template Attr<Integers>("scale");
+      .template Attr<Integers>("scale")
+      .template Attr<int64_t>("tiled");
 }
 
 template <Direction kDirection>
 ffi::Error RunOnHost(ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result,
-                     Integers axes, Integers scale) {
+                     Integers axes, Integers scale, int64_t tiled) {
   Plan plan{};
   JAX_UPSAMPLE_RETURN_IF_ERROR(
-      PlanCall<kDirection>(operand, *result, axes, scale, &plan));
+      PlanCall<kDirection>(operand, *result, axes, scale, tiled, &plan));
   if (plan.items == 0) return ffi::Error::Success();
   constexpr auto* kRun = kDirection == Direction::kForward ? &RunUpsampleNearestFwd
                                                            : &RunUpsampleNearestBwd;
@@ -116,11 +145,11 @@ ffi::Error RunOnHost(ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result,
 #ifdef JAX_UPSAMPLE_WITH_CUDA
 template <Direction kDirection>
 ffi::Error RunOnCuda(CUstream_st* stream, ffi::AnyBuffer operand,
-                     ffi::Result<ffi::AnyBuffer> result, Integers axes,
-                     Integers scale) {
+                     ffi::Result<ffi::AnyBuffer> result, Integers axes, Integers scale,
+                     int64_t tiled) {
   Plan plan{};
   JAX_UPSAMPLE_RETURN_IF_ERROR(
-      PlanCall<kDirection>(operand, *result, axes, scale, &plan));
+      PlanCall<kDirection>(operand, *result, axes, scale, tiled, &plan));
   if (plan.items == 0) return ffi::Error::Success();
   constexpr auto* kLaunch = kDirection == Direction::kForward
                                 ? &LaunchUpsampleNearestFwd

@@ -1,4 +1,4 @@
-"""The compiled module `_kernels`: whether it serves here, if not why, and its calls.
+"""The compiled module `_kernels`: whether it serves here, if not why, and its targets.
 
 An FFI target built for a newer FFI API than the runtime's does not fail by itself: the
 whole JAX backend then refuses to start, later, where no `except` can help. So the two
@@ -7,15 +7,12 @@ versions are compared before anything is registered.
 
 import dataclasses
 import functools
-import math
 import re
 import warnings
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import jax
-from jax.interpreters import mlir
 
 _REGISTERED_AS = {"cpu": "cpu", "cuda": "CUDA"}  # lowering platform: FFI platform
 
@@ -122,79 +119,6 @@ def load() -> Extension:
 # At import, not at first use: a stored program that calls the targets needs no more
 # than `import jax_upsample`.
 EXTENSION = load()
-
-
-# ------------------------------------------------------------------------------ calls
-
-
-def call(
-    ctx: mlir.LoweringRuleContext,
-    target: str,
-    *operands: Any,
-    leading: int,
-    **attributes: Any,
-) -> Any:
-    """The lowering of a call of `target`.
-
-    In programs of several devices the `leading` axes, which all operands and results
-    have in common, may be sharded: no device then asks for more than its part. Others
-    are gathered.
-    """
-    extra = None
-    if is_partitioned(ctx, leading):
-        count = mlir.ir_attribute({"num_batch_dims": str(leading)})
-        extra = {
-            "mhlo.frontend_attributes": count,
-            "sdy.sharding_rule": _sharding_rule(ctx, leading),
-        }
-    lowering = jax.ffi.ffi_lowering(target, extra_attributes=extra)
-    return lowering(ctx, *operands, **attributes)
-
-
-def is_partitioned(ctx: mlir.LoweringRuleContext, leading: int) -> bool:
-    """Whether `call` lets XLA shard the `leading` axes of known sizes."""
-    avals: Any = (*ctx.avals_in, *ctx.avals_out)
-    known = all(isinstance(size, int) for aval in avals for size in aval.shape)
-    return leading > 0 and known and _number_of_devices(ctx) > 1
-
-
-def _number_of_devices(ctx: mlir.LoweringRuleContext) -> int:
-    """Over how many devices XLA may partition this program, or this part of it."""
-    context: Any = ctx.module_context.axis_context
-    if hasattr(context, "num_devices"):
-        return context.num_devices or 1
-    mesh = getattr(context, "mesh", None)  # within a shard_map
-    if mesh is None:
-        return 1
-    sizes = mesh.shape.items()
-    return math.prod(n for name, n in sizes if name not in context.manual_axes)
-
-
-def _sharding_rule(ctx: mlir.LoweringRuleContext, leading: int) -> Any:
-    """Shardy's: a factor for each of the `leading` axes, the others replicated."""
-    from jax.extend.mlir.dialects import sdy
-
-    first: Any = ctx.avals_in[0]
-    sizes = list(first.shape[:leading])
-
-    def mapping(aval: Any) -> Any:
-        factors = list(range(leading))
-        for size in aval.shape[leading:]:
-            factors.append(len(sizes))
-            sizes.append(size)
-        dims = [sdy.DimMappingAttr.get(factor_indices=[factor]) for factor in factors]
-        return sdy.TensorMappingAttr.get(dim_mappings=dims)
-
-    operands, results = (list(map(mapping, a)) for a in (ctx.avals_in, ctx.avals_out))
-    return sdy.OpShardingRuleAttr.get(
-        factor_sizes=sizes,
-        operand_mappings=operands,
-        result_mappings=results,
-        is_custom=True,
-        reduction_factors=[],
-        need_replication_factors=list(range(leading, len(sizes))),
-        permutation_factors=[],
-    )
 
 
 @functools.cache

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jax.interpreters import batching, mlir
 
-from jax_upsample import _arguments, _ffi, _linear_pair
+from jax_upsample import _arguments, _calls, _linear_pair
 from jax_upsample._arguments import Implementation
 from jax_upsample._upsample_nearest import as_moved, movable, sum_dtype
 
@@ -378,7 +378,7 @@ def _kernel(target: str) -> Any:
         if "activation" in further:
             code = list(ACTIVATIONS).index(further["activation"])
             attributes["activation"] = np.int64(code)
-        return _ffi.call(ctx, target, *operands, leading=axes[0], **attributes)
+        return _calls.call(ctx, target, *operands, leading=axes[0], **attributes)
 
     return rule
 
@@ -428,7 +428,7 @@ def _sum_kernel(
 ) -> Any:
     avals: Any = ctx.avals_in
     of_x, of_bias, *of_added = avals
-    if _ffi.is_partitioned(ctx, axes[0]) and len(of_bias.shape) == 1:
+    if axes[0] > 0 and _calls.is_partitioned(ctx) and len(of_bias.shape) == 1:
         # A part of the leading axes then has its part of the bias.
         shape = (*of_x.shape[: axes[0]], *of_bias.shape)
         of_each = of_bias.update(shape=shape)

@@ -343,7 +343,7 @@ def _concat_bwd_shape(
 
 
 _call_concat_fwd = _upsample_nearest.kernel("jax_upsample_concat_fwd_v1")
-_call_concat_bwd = _upsample_nearest.kernel("jax_upsample_concat_bwd_v1")
+_call_concat_bwd = _upsample_nearest.kernel("jax_upsample_concat_bwd_v1", backward=True)
 
 
 def _concat_fwd_kernel(

@@ -9,12 +9,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.interpreters import mlir
 
 from jax_upsample import _arguments, _ffi, _linear_pair
 from jax_upsample._arguments import Implementation
+from jax_upsample._calls import call_of_small_and_large
 
 
 def upsample_nearest(
@@ -212,8 +212,11 @@ def bwd_shape(
     return tuple(sizes)
 
 
-def kernel(target: str) -> Callable[..., Any]:
-    """The lowering rule that calls a target, further attributes being integers."""
+def kernel(target: str, *, backward: bool = False) -> Callable[..., Any]:
+    """The lowering rule that calls a target, further attributes being integers.
+
+    Forward the first operand is small and all else large, backward the result.
+    """
 
     def rule(
         ctx: mlir.LoweringRuleContext,
@@ -222,13 +225,18 @@ def kernel(target: str) -> Callable[..., Any]:
         scale: tuple[int, ...],
         **further: int,
     ) -> Any:
-        attributes: dict[str, Any] = {
-            "axes": np.array(axes, np.int64),
-            "scale": np.array(scale, np.int64),
-        }
-        attributes |= {name: np.int64(value) for name, value in further.items()}
-        leading = min(*axes, further.get("concat_axis", axes[0]))
-        return _ffi.call(ctx, target, *operands, leading=leading, **attributes)
+        large = (backward,) + (not backward,) * len(operands)
+        result: Any = ctx.avals_out[0]
+        return call_of_small_and_large(
+            ctx,
+            target,
+            *operands,
+            large=large,
+            axes=axes,
+            scale=scale,
+            shared=further.get("concat_axis", result.ndim),
+            **further,
+        )
 
     return rule
 
@@ -256,7 +264,10 @@ upsample_nearest_fwd_p, upsample_nearest_bwd_p = _linear_pair.define(
     "upsample_nearest",
     fwd=_linear_pair.Map(_fwd_shape, fwd_lax, kernel("jax_upsample_nearest_fwd_v1")),
     bwd=_linear_pair.Map(
-        bwd_shape, bwd_lax, kernel("jax_upsample_nearest_bwd_v1"), is_large_window
+        bwd_shape,
+        bwd_lax,
+        kernel("jax_upsample_nearest_bwd_v1", backward=True),
+        is_large_window,
     ),
 )
 

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("kernel")
 def call(target, operand, shape, axes, scale, dtype=None):
     result = jax.ShapeDtypeStruct(shape, dtype or operand.dtype)
     attributes = {"axes": np.array(axes, np.int64), "scale": np.array(scale, np.int64)}
+    attributes["tiled"] = np.int64(0)
     return jax.block_until_ready(
         jax.ffi.ffi_call(target, result)(operand, **attributes)
     )
@@ -129,7 +130,9 @@ def test_dtypes_without_a_sum(dtype):
 def test_wrong_attributes(attributes):
     call = jax.ffi.ffi_call(FWD, jax.ShapeDtypeStruct(Y, jnp.float32))
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"[Ww]rong|scale"):
-        jax.block_until_ready(call(jnp.zeros(X, jnp.float32), **attributes))
+        jax.block_until_ready(
+            call(jnp.zeros(X, jnp.float32), tiled=np.int64(0), **attributes)
+        )
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0)])

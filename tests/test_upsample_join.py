@@ -517,7 +517,7 @@ def zeros(*shape, dtype="float32"):
     return jnp.zeros(shape, dtype)
 
 
-BOTH = {"axes": (1, 2), "scale": (2, 2)}
+BOTH = {"axes": (1, 2), "scale": (2, 2), "tiled": 0}
 PART = BOTH | {"concat_axis": 3, "start": 0}
 SMALL, LARGE, WHOLE = zeros(2, 3, 4, 5), zeros(2, 6, 8, 5), zeros(2, 6, 8, 7)
 REST = zeros(2, 6, 8, 2)
