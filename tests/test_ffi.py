@@ -19,10 +19,10 @@ FWD, BWD = "jax_upsample_nearest_fwd_v1", "jax_upsample_nearest_bwd_v1"
 pytestmark = pytest.mark.usefixtures("kernel")
 
 
-def call(target, operand, shape, axes, scale, dtype=None):
+def call(target, operand, shape, axes, scale, dtype=None, tiled=0):
     result = jax.ShapeDtypeStruct(shape, dtype or operand.dtype)
     attributes = {"axes": np.array(axes, np.int64), "scale": np.array(scale, np.int64)}
-    attributes["tiled"] = np.int64(0)
+    attributes["tiled"] = np.int64(tiled)
     return jax.block_until_ready(
         jax.ffi.ffi_call(target, result)(operand, **attributes)
     )
@@ -94,6 +94,28 @@ def test_disagreeing_sizes(target, small, large, axes, scale, message):
     operand, result = (small, large) if target == FWD else (large, small)
     with pytest.raises(jax.errors.JaxRuntimeError, match=message):
         call(target, jnp.zeros(operand), result, axes, scale)
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "axes", "scale"),
+    [
+        ((2, 3, 4, 5, 1, 1), (2, 3, 4, 5, 2, 3), (1, 2), (2, 2)),
+        ((2, 3, 4, 5, 1, 2), (2, 3, 4, 5, 2, 2), (1, 2), (2, 2)),
+        ((2, 3, 4, 5, 1, 1), (2, 3, 4, 5, 2, 2), (1, 4), (2, 2)),
+        ((2, 3, 4, 5, 1, 1), (2, 3, 4, 5, 2, 2), (-1, 2), (2, 2)),
+        ((2, 3, 4, 5, 1, 1), (2, 3, 3, 5, 2, 2), (1, 2), (2, 2)),
+        ((2, 3, 4, 5, 1), (2, 3, 4, 5, 2, 2), (1, 2), (2, 2)),
+        ((1,), (1,), (1, 2), (2, 2)),
+        (X, Y, (1, 2), (2, 2)),
+    ],
+)
+@pytest.mark.parametrize("target", [FWD, BWD])
+def test_tiled_sizes_that_disagree(target, small, large, axes, scale):
+    """As of a part of an array that another device has the rest of."""
+    operand, result = (small, large) if target == FWD else (large, small)
+    message = "no tiled array|must have one rank|dimension|must increase"
+    with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+        call(target, jnp.zeros(operand), result, axes, scale, tiled=1)
 
 
 @pytest.mark.parametrize("target", [FWD, BWD])

@@ -579,7 +579,7 @@ REST = zeros(2, 6, 8, 2)
             "concat_bwd",
             (zeros(2, 9, 4, 5),),
             (1, 3, 2, 5),
-            {"axes": (0, 2), "scale": (2, 2), "concat_axis": 1, "start": 3},
+            PART | {"axes": (0, 2), "concat_axis": 1, "start": 3},
             "no kernel for concat_axis 1",
         ),
         ("concat_bwd", (WHOLE,), SMALL.shape, PART | {"start": 3}, "must lie in"),
