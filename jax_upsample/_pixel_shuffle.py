@@ -77,7 +77,8 @@ def pixel_shuffle(
       TypeError: `x` is no array, or `scale`, `axes` or `channel_axis` no integers.
       ValueError: an `x` of rank 0, a `scale` below 1, `axes` out of range, repeated or
         not matching `scale`, a `channel_axis` out of range or among `axes`, channels
-        that do not divide, or an unknown `channel_order`.
+        that do not divide, an unknown `channel_order` or `implementation`, or
+        `"kernel"` where there is none.
 
     Example:
       >>> import jax.numpy as jnp
@@ -456,7 +457,8 @@ def _batch_sum(operands: Any, dims: Any, **params: Any) -> tuple[jax.Array, int]
     x, *added = map(at_front, (x, *added), (dims[0], *dims[2:]))
     if dims[1] is not None or bias.ndim > 1:
         bias = at_front(bias, dims[1])
-        between = () if bias.ndim > 2 else x.shape[1 : params["axes"][0] + 1]
+        leading = min(*params["axes"], params["channel_axis"])
+        between = () if bias.ndim > 2 else x.shape[1 : leading + 1]
         shape = (size, *between, *bias.shape[1:])
         places = (0, *range(1 + len(between), len(shape)))
         bias = lax.broadcast_in_dim(bias, shape, places)

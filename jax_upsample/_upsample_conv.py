@@ -83,7 +83,8 @@ def upsample_conv(
       skip: array of the dtype of `x` and of the shape of `x` upsampled, but for its
         channels.
       bias: array (outputs,) of the result's dtype, added.
-      activation: `"relu"` or `"silu"`, applied last.
+      activation: `"relu"` or `"silu"`, applied last, of floats. Where a gradient is
+        taken, `"silu"` is one more pass, over the sum rounded to the result's dtype.
       padding: `"SAME"`, `"SAME_LOWER"`, `"VALID"`, or (low, high) for each spatial
         axis, in pixels of the large array; negative ones crop it.
       rhs_dilation: the distance of the taps in the large array, one int or one for
@@ -108,7 +109,8 @@ def upsample_conv(
 
     Raises:
       TypeError: an argument is no array, the dtypes differ, or `scale`, `rhs_dilation`,
-        `padding` or `feature_group_count` hold no integers.
+        `padding` or `feature_group_count` hold no integers, or `activation` is given no
+        floats.
       ValueError: shapes that do not fit together, or an unknown `padding`,
         `dimension_numbers`, `activation` or `method`.
 
@@ -142,11 +144,14 @@ def upsample_conv(
         raise ValueError(
             f"{function}: method must be None or one of {METHODS}, got {method!r}"
         )
-    if activation not in ACTIVATIONS:
+    if activation is not None and activation not in tuple(ACTIVATIONS):
         names = tuple(filter(None, ACTIVATIONS))
         raise ValueError(
             f"{function}: activation must be None or one of {names}, got {activation!r}"
         )
+    dtype = conv.preferred_element_type or array.dtype
+    if activation is not None and not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(f"{function}: activation needs floats, got {dtype}")
     taps = lax.transpose(weights, conv.rhs_spec)  # outputs, channels, *window
     channels, added = array.shape[conv.channel], None
     if skip is None:
@@ -562,7 +567,8 @@ def _folded_fwd(
 ) -> Any:
     if activation == "silu":  # whose derivative needs the sum
         total = _folded(x, taps, bias, added, conv, None)
-        y = ACTIVATIONS[activation](total)
+        wide = total.astype(sum_dtype(total.dtype))
+        y = ACTIVATIONS[activation](wide).astype(total.dtype)
     else:
         y = total = _folded(x, taps, bias, added, conv, activation)
     return y, (x, taps, bias, added, None if activation is None else total)

@@ -250,6 +250,36 @@ def test_batches(method):
             assert_close([entry[i] for entry in batched], one)
 
 
+BIASED = {
+    "NHWC": ((2, 4, 3, 5), (3, 3, 5, 4), ("NHWC", "HWIO", "NHWC")),
+    "NCHW": ((2, 5, 4, 3), (4, 5, 3, 3), ("NCHW", "OIHW", "NCHW")),
+    "NWHC": ((2, 4, 3, 5), (3, 3, 5, 4), ("NWHC", "HWIO", "NWHC")),
+    "HWNC": ((4, 3, 2, 5), (3, 3, 5, 4), ("HWNC", "HWIO", "HWNC")),
+}
+
+
+@pytest.mark.parametrize(("x", "kernel", "numbers"), BIASED.values(), ids=BIASED)
+def test_batches_of_a_bias(x, kernel, numbers, implementation):
+    """Alone, and twice over, wherever the channels are."""
+    x, kernel = normal(0, *x, dtype=np.float32), normal(1, *kernel, dtype=np.float32)
+    bias = normal(2, 2, 3, 4, dtype=np.float32)
+
+    def conv(bias):
+        return upsample_conv(
+            x,
+            kernel,
+            bias=bias,
+            dimension_numbers=numbers,
+            method="folded",
+            implementation=implementation,
+        )
+
+    once, twice = jax.vmap(conv)(bias[0]), jax.vmap(jax.vmap(conv))(bias)
+    for i, j in np.ndindex(2, 3):
+        np.testing.assert_allclose(twice[i, j], conv(bias[i, j]), atol=1e-4)
+    np.testing.assert_allclose(once, twice[0], atol=1e-4)
+
+
 @pytest.mark.parametrize("method", ["folded", "phases"])
 def test_rounding(method):
     """float32: 1.5 times the plain form's error; bfloat16: 1 % of the largest."""
@@ -358,6 +388,13 @@ ERRORS = [
     ((X, K), {"dimension_numbers": ("NHWC",)}, ValueError, "dimension_numbers"),
     ((X, K), {"implementation": "cuda"}, ValueError, "implementation must be None"),
     ((X, K), {"method": "fft"}, ValueError, "method must be None or one of"),
+    ((X, K), {"activation": ["relu"]}, ValueError, "got ['relu']"),
+    (
+        (X.astype(jnp.int32), K.astype(jnp.int32)),
+        {"activation": "relu"},
+        TypeError,
+        "activation needs floats, got int32",
+    ),
     ((X, K), {"activation": "gelu"}, ValueError, "activation must be None or one of"),
     ((X, K), {"bias": jnp.zeros(3)}, ValueError, "bias must have the shape (4,)"),
     ((X, K), {"bias": jnp.zeros(4, jnp.int8)}, TypeError, "bias must have the dtype"),
