@@ -258,10 +258,10 @@ BIASED = {
 }
 
 
-@pytest.mark.parametrize(("x", "kernel", "numbers"), BIASED.values(), ids=BIASED)
-def test_batches_of_a_bias(x, kernel, numbers, implementation):
+@pytest.mark.parametrize(("x", "window", "numbers"), BIASED.values(), ids=BIASED)
+def test_batches_of_a_bias(x, window, numbers, implementation):
     """Alone, and twice over, wherever the channels are."""
-    x, kernel = normal(0, *x, dtype=np.float32), normal(1, *kernel, dtype=np.float32)
+    x, kernel = normal(0, *x, dtype=np.float32), normal(1, *window, dtype=np.float32)
     bias = normal(2, 2, 3, 4, dtype=np.float32)
 
     def conv(bias):
