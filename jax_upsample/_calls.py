@@ -25,7 +25,7 @@ def call(
     *operands: Any,
     leading: int,
     layouts: Any = None,
-    **attributes: Any,
+    **attributes: int | tuple[int, ...],
 ) -> Any:
     """The lowering of a call of `target`.
 
@@ -38,7 +38,7 @@ def call(
       operands: the operands' values.
       leading: the number of axes that may be sharded, less than the rank.
       layouts: of operands and of results, major axis last; row-major if None.
-      attributes: those of the call.
+      attributes: those of the call, 64-bit integers and vectors of them.
     """
     extra = None
     if leading > 0 and is_partitioned(ctx):
@@ -54,7 +54,11 @@ def call(
         result_layouts=of_results,
         extra_attributes=extra,
     )
-    return lowering(ctx, *operands, **attributes)
+    typed: dict[str, Any] = {
+        name: np.array(value, np.int64) if isinstance(value, tuple) else np.int64(value)
+        for name, value in attributes.items()
+    }
+    return lowering(ctx, *operands, **typed)
 
 
 def call_of_small_and_large(
@@ -72,8 +76,10 @@ def call_of_small_and_large(
     The first `shared` axes may be sharded, those of `axes` included.
     """
     if not is_partitioned(ctx):
-        vectors = _attributes(axes, scale, attributes, tiled=False)
-        return call(ctx, target, *operands, leading=0, **vectors)
+        attributes |= {"tiled": 0}
+        return call(
+            ctx, target, *operands, leading=0, axes=axes, scale=scale, **attributes
+        )
     result: Any = ctx.avals_out[0]
     ones = (1,) * len(axes)
     shape = list(result.shape)
@@ -134,17 +140,6 @@ def _major_to_minor(rank: int, axes: tuple[int, ...]) -> list[int]:
     return order
 
 
-def _attributes(
-    axes: tuple[int, ...], scale: tuple[int, ...], further: Any, *, tiled: bool
-) -> dict[str, Any]:
-    attributes: dict[str, Any] = {
-        "axes": np.array(axes, np.int64),
-        "scale": np.array(scale, np.int64),
-        "tiled": np.int64(tiled),
-    }
-    return attributes | {name: np.int64(value) for name, value in dict(further).items()}
-
-
 def _lower_tiled_call(
     ctx: mlir.LoweringRuleContext,
     *operands: Any,
@@ -168,7 +163,10 @@ def _lower_tiled_call(
         *operands,
         leading=leading,
         layouts=(layouts[:-1], layouts[-1:]),
-        **_attributes(axes, scale, attributes, tiled=True),
+        axes=axes,
+        scale=scale,
+        tiled=1,
+        **dict(attributes),
     )
 
 

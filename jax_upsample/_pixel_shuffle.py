@@ -365,21 +365,14 @@ def _kernel(target: str) -> Any:
         ctx: mlir.LoweringRuleContext,
         *operands: Any,
         axes: tuple[int, ...],
-        scale: tuple[int, ...],
-        first: tuple[int, ...],
         last: tuple[int, ...],
         channel_axis: int,
-        **further: Any,
+        **attributes: Any,
     ) -> Any:
-        attributes: dict[str, Any] = {
-            "axes": np.array(axes, np.int64),
-            "scale": np.array(scale, np.int64),
-            "first": np.array(first, np.int64),
-        }
-        if "activation" in further:
-            code = list(ACTIVATIONS).index(further["activation"])
-            attributes["activation"] = np.int64(code)
-        return _calls.call(ctx, target, *operands, leading=axes[0], **attributes)
+        # The handler knows `last` and `channel_axis` from the shapes and `axes`.
+        return _calls.call(
+            ctx, target, *operands, leading=axes[0], axes=axes, **attributes
+        )
 
     return rule
 
@@ -425,6 +418,7 @@ def _sum_kernel(
     bias: Any,
     *added: Any,
     axes: tuple[int, ...],
+    activation: str | None,
     **params: Any,
 ) -> Any:
     avals: Any = ctx.avals_in
@@ -438,7 +432,8 @@ def _sum_kernel(
             multiple_results=False,
         )(ctx.replace(avals_in=[of_bias], avals_out=[of_each]), bias)
         ctx = ctx.replace(avals_in=[of_x, of_each, *of_added])
-    return _call_sum(ctx, x, bias, *added, axes=axes, **params)
+    code = list(ACTIVATIONS).index(activation)
+    return _call_sum(ctx, x, bias, *added, axes=axes, activation=code, **params)
 
 
 def _batch_sum(operands: Any, dims: Any, **params: Any) -> tuple[jax.Array, int]:

@@ -552,7 +552,7 @@ def _folded(
     if bias is None and added is None and activation is None:
         return pixel_shuffle_fwd_p.bind(y, **shuffle)
     if bias is None:
-        (bias,) = _linear_pair.alike(jnp.zeros(taps.shape[:1], y.dtype), y)[:1]
+        y, bias = _linear_pair.alike(y, jnp.zeros(taps.shape[:1], y.dtype))
     operands = (y, bias) if added is None else (y, bias, added)
     return pixel_shuffle_sum_p.bind(*operands, activation=activation, **shuffle)
 
