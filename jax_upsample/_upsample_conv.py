@@ -389,12 +389,26 @@ class _Axis:
         """How many p there are: the size of the folded convolution's result."""
         return -(-(self.outputs + self.r0) // self.scale)
 
-    def folding(self) -> np.ndarray:
-        """[phase, tap of the phase, tap of the kernel], ones where they meet."""
-        fold = np.zeros((self.scale, self.most_taps, self.window), np.int8)
-        for phase, tap in np.ndindex(self.scale, self.window):
-            fold[phase, (phase + self.dilation * tap) // self.scale, tap] = 1
-        return fold
+    def fold(self, kernel: jax.Array, place: int) -> list[jax.Array]:
+        """Of each phase the taps along axis `place`, padded to the most taps.
+
+        Tap r of phase a is the sum of those at s r - a + j, j in [0, s), of the dilated
+        kernel. As slices it fuses; a dot_general with ones took a third of the time of
+        the convolution on an H200.
+        """
+        s = self.scale
+        low, length = s - 1, s * (self.most_taps + 1) - 1
+        reach = (self.window - 1) * self.dilation + 1
+        pads = [(0, 0, 0)] * kernel.ndim
+        pads[place] = (low, length - low - reach, self.dilation - 1)
+        wide = lax.pad(kernel, jnp.zeros((), kernel.dtype), pads)
+        strided = [
+            lax.slice_in_dim(wide, u, u + s * self.most_taps - s + 1, s, place)
+            for u in range(2 * s - 1)
+        ]
+        return [
+            sum(strided[low - a + 1 : low - a + s], strided[low - a]) for a in range(s)
+        ]
 
     def pads(self, first: int, count: int, taps: int) -> tuple[int, int]:
         """Padding of a convolution that gives `count` positions from `first` on."""
@@ -475,15 +489,9 @@ def _choose(axes: list[_Axis]) -> Method:
 
 def _fold(taps: jax.Array, axes: list[_Axis]) -> jax.Array:
     """[outputs, channels, *window] to [outputs, channels, phase, tap, ...]."""
-    dtype = sum_dtype(taps.dtype)
-    folded = taps.astype(dtype)
-    for k, axis in enumerate(axes):
-        fold = jnp.asarray(axis.folding(), dtype)
-        place = 2 + 2 * k
-        folded = lax.dot_general(
-            folded, fold, (((place,), (2,)), ((), ())), precision=lax.Precision.HIGHEST
-        )
-        folded = jnp.moveaxis(folded, (-2, -1), (place, place + 1))
+    folded = taps.astype(sum_dtype(taps.dtype))
+    for place, axis in zip(itertools.count(2, 2), axes):
+        folded = jnp.stack(axis.fold(folded, place), place)
     return folded.astype(taps.dtype)
 
 

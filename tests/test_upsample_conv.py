@@ -425,7 +425,7 @@ def test_geometry():
     """The docstring of the module, worked for 3 taps at scale 2, padded by 1."""
     axis = _upsample_conv._Axis(size=5, window=3, scale=2, low=1, high=1, dilation=1)
     assert (axis.m, axis.r0, axis.outputs, axis.positions) == (1, 1, 10, 6)
-    assert axis.folding().tolist() == [
-        [[1, 1, 0], [0, 0, 1]],
-        [[1, 0, 0], [0, 1, 1]],
-    ]
+    first, second, third = taps = jnp.array([1.0, 10.0, 100.0])
+    folded = axis.fold(taps, 0)
+    assert folded[0].tolist() == [first + second, third]
+    assert folded[1].tolist() == [first, second + third]
