@@ -425,7 +425,6 @@ def test_geometry():
     """The docstring of the module, worked for 3 taps at scale 2, padded by 1."""
     axis = _upsample_conv._Axis(size=5, window=3, scale=2, low=1, high=1, dilation=1)
     assert (axis.m, axis.r0, axis.outputs, axis.positions) == (1, 1, 10, 6)
-    first, second, third = taps = jnp.array([1.0, 10.0, 100.0])
-    folded = axis.fold(taps, 0)
-    assert folded[0].tolist() == [first + second, third]
-    assert folded[1].tolist() == [first, second + third]
+    wide = axis.widen(jnp.array([1, 10, 100]), 0)
+    assert wide.tolist() == [1, 11, 110, 100]
+    assert axis.split(wide, 0).tolist() == [[11, 100], [1, 110]]
