@@ -2,8 +2,9 @@
 
     python benchmarks/models.py --output results.json
 
-A U-Net, the top-down path of a feature pyramid and the decoder of an autoencoder like
-Stable Diffusion's (without attention), each with the upsampling of a column:
+A U-Net, the decoder of an autoencoder like Stable Diffusion's (without attention), and
+the top-down path of a feature pyramid, its merges alone and with the convolution that
+follows each, all with the upsampling of a column:
 `jax.image.resize`, a broadcast, which XLA may fuse, and this package's functions as
 they choose by themselves. A step is value and gradients of a mean square. Results are
 compared before they are timed. What the figures are, harness.py says.
@@ -164,38 +165,48 @@ CASES = (
     Case("U-Net", (16, 256, 256, 3), (64, 128, 256, 512), "bfloat16"),
     Case("decoder", (4, 64, 64, 4), (512, 512, 256, 128), "bfloat16"),
     Case("FPN", (8, 200, 336, 256), (256,) * 4, "bfloat16"),
-    Case("FPN", (8, 200, 336, 256), (256,) * 4, "float32"),
+    Case("merges", (8, 200, 336, 256), (256,) * 4, "bfloat16"),
+    Case("merges", (8, 200, 336, 256), (256,) * 4, "float32"),
 )
 QUICK = (
     Case("U-Net", (1, 16, 16, 3), (8, 16), "float32"),
     Case("decoder", (1, 4, 4, 4), (32, 32), "bfloat16"),
     Case("FPN", (1, 8, 8, 16), (16,) * 3, "bfloat16"),
+    Case("merges", (1, 8, 8, 16), (16,) * 3, "bfloat16"),
 )
 
 
 def build(case: Case, form: str) -> tuple[Callable[..., Any], Any, Any]:
     """(parameters, operand) -> result, parameters and an operand; the same each time.
 
-    Of a feature pyramid there are no parameters but the laterals.
+    The laterals of a feature pyramid are parameters.
     """
-    key = jax.random.key(1)
-    if case.model == "FPN":
-        n, h, w, c = case.shape
-        levels = range(len(case.widths))[::-1]
-        shapes = [(n, h >> level, w >> level, c) for level in levels]
-        laterals = [jax.random.normal(key, s, case.dtype) for s in shapes]
-        return lambda laterals, _: top_down(form, laterals), laterals, None
+    key, dtype = jax.random.key(1), jnp.dtype(case.dtype)
     conv = functools.partial(
         nnx.Conv,
         kernel_size=(3, 3),
         rngs=nnx.Rngs(0),
-        dtype=jnp.dtype(case.dtype),
-        param_dtype=jnp.dtype(case.dtype),
+        dtype=dtype,
+        param_dtype=dtype,
     )
+    if case.model in ("FPN", "merges"):
+        n, h, w, c = case.shape
+        levels = range(len(case.widths))[::-1]
+        shapes = [(n, h >> level, w >> level, c) for level in levels]
+        laterals = [jax.random.normal(key, s, dtype) for s in shapes]
+        if case.model == "merges":
+            return lambda laterals, _: top_down(form, laterals), laterals, None
+        graph, kernels = nnx.split(nnx.List([conv(c, c) for _ in levels]))
 
+        def pyramid(parameters: Any, _: None) -> list[jax.Array]:
+            kernels, laterals = parameters
+            maps = zip(nnx.merge(graph, kernels), top_down(form, laterals), strict=True)
+            return [conv(merged) for conv, merged in maps]
+
+        return pyramid, (kernels, laterals), None
     kind = UNet if case.model == "U-Net" else Decoder
     graph, parameters = nnx.split(kind(form, case.widths, conv))
-    x = jax.random.normal(key, case.shape, case.dtype)
+    x = jax.random.normal(key, case.shape, dtype)
     return lambda parameters, x: nnx.merge(graph, parameters)(x), parameters, x
 
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -147,5 +148,37 @@ inline ffi::Error RunError(const char* op, int error) {
 }
 
 }  // namespace jax_upsample
+
+template <>
+struct xla::ffi::CtxDecoding<jax_upsample::HostThread> {
+  using Type = jax_upsample::HostThread;
+  static std::optional<Type> Decode(const XLA_FFI_Api*, XLA_FFI_ExecutionContext*,
+                                    DiagnosticEngine&) {
+    return Type();
+  }
+};
+
+// One handler a platform of an op. `run(where, buffers.., attributes..)` is a template
+// over the type of `where` (launch.h), `binding` binds the rest. On a stream it is one
+// launch, no allocation and no synchronisation: XLA may record it into a CUDA graph.
+#define JAX_UPSAMPLE_DECLARE_HOST_HANDLER(op) XLA_FFI_DECLARE_HANDLER_SYMBOL(op##OnHost)
+#define JAX_UPSAMPLE_DEFINE_HOST_HANDLER(op, run, binding) \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(                           \
+      op##OnHost, run<jax_upsample::HostThread>,           \
+      binding(xla::ffi::Ffi::Bind().Ctx<jax_upsample::HostThread>()))
+#ifdef JAX_UPSAMPLE_WITH_CUDA
+#define JAX_UPSAMPLE_DECLARE_HANDLERS(op) \
+  JAX_UPSAMPLE_DECLARE_HOST_HANDLER(op);  \
+  XLA_FFI_DECLARE_HANDLER_SYMBOL(op##OnCuda)
+#define JAX_UPSAMPLE_DEFINE_HANDLERS(op, run, binding)                \
+  JAX_UPSAMPLE_DEFINE_HOST_HANDLER(op, run, binding);                 \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(                                      \
+      op##OnCuda, run<CUstream_st*>,                                  \
+      binding(xla::ffi::Ffi::Bind().Ctx<jax_upsample::CudaStream>()), \
+      {xla::ffi::Traits::kCmdBufferCompatible})
+#else
+#define JAX_UPSAMPLE_DECLARE_HANDLERS JAX_UPSAMPLE_DECLARE_HOST_HANDLER
+#define JAX_UPSAMPLE_DEFINE_HANDLERS JAX_UPSAMPLE_DEFINE_HOST_HANDLER
+#endif
 
 #endif  // JAX_UPSAMPLE_FFI_HELPERS_H_

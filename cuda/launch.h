@@ -52,6 +52,9 @@ inline int PowerOfTwoDivisor(int64_t n, int64_t at_most) {
   return static_cast<int>(divisor);
 }
 
+// Where an op runs: on the calling thread; or, a CUstream_st*, on a stream.
+struct HostThread {};
+
 // A plan that names no kernel: cannot happen with a plan of a planner.
 constexpr int kNoSuchKernel = -1;
 

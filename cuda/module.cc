@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "ffi_helpers.h"
@@ -23,57 +22,33 @@ namespace nb = nanobind;
 namespace jax_upsample {
 namespace {
 
-template <typename Handler>
-nb::capsule HandlerCapsule(Handler* handler) {
-  static_assert(std::is_invocable_r_v<XLA_FFI_Error*, Handler, XLA_FFI_CallFrame*>,
-                "an FFI handler takes a call frame and returns an error");
-  return nb::capsule(reinterpret_cast<void*>(handler));
-}
+#ifdef JAX_UPSAMPLE_WITH_CUDA
+#define JAX_UPSAMPLE_HANDLERS(op) op##OnHost, op##OnCuda
+#else
+#define JAX_UPSAMPLE_HANDLERS(op) op##OnHost, nullptr
+#endif
 
 nb::dict Registrations(const std::string& platform) {
   nb::dict targets;
-  if (platform == "cpu") {
-    targets["jax_upsample_nearest_fwd_v1"] =
-        HandlerCapsule(JaxUpsampleNearestFwdHostFfi);
-    targets["jax_upsample_nearest_bwd_v1"] =
-        HandlerCapsule(JaxUpsampleNearestBwdHostFfi);
-    targets["jax_upsample_resize_nearest_fwd_v1"] =
-        HandlerCapsule(JaxResizeNearestFwdHostFfi);
-    targets["jax_upsample_resize_nearest_bwd_v1"] =
-        HandlerCapsule(JaxResizeNearestBwdHostFfi);
-    targets["jax_upsample_add_v1"] = HandlerCapsule(JaxUpsampleAddHostFfi);
-    targets["jax_upsample_concat_fwd_v1"] = HandlerCapsule(JaxUpsampleConcatFwdHostFfi);
-    targets["jax_upsample_concat_bwd_v1"] = HandlerCapsule(JaxUpsampleConcatBwdHostFfi);
-    targets["jax_upsample_pixel_shuffle_fwd_v1"] =
-        HandlerCapsule(JaxPixelShuffleFwdHostFfi);
-    targets["jax_upsample_pixel_shuffle_bwd_v1"] =
-        HandlerCapsule(JaxPixelShuffleBwdHostFfi);
-    targets["jax_upsample_pixel_shuffle_sum_v1"] =
-        HandlerCapsule(JaxPixelShuffleSumHostFfi);
-    targets["jax_upsample_stream_probe_v1"] = HandlerCapsule(StreamProbeHostFfi);
-  }
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-  if (platform == "cuda") {
-    targets["jax_upsample_nearest_fwd_v1"] =
-        HandlerCapsule(JaxUpsampleNearestFwdCudaFfi);
-    targets["jax_upsample_nearest_bwd_v1"] =
-        HandlerCapsule(JaxUpsampleNearestBwdCudaFfi);
-    targets["jax_upsample_resize_nearest_fwd_v1"] =
-        HandlerCapsule(JaxResizeNearestFwdCudaFfi);
-    targets["jax_upsample_resize_nearest_bwd_v1"] =
-        HandlerCapsule(JaxResizeNearestBwdCudaFfi);
-    targets["jax_upsample_add_v1"] = HandlerCapsule(JaxUpsampleAddCudaFfi);
-    targets["jax_upsample_concat_fwd_v1"] = HandlerCapsule(JaxUpsampleConcatFwdCudaFfi);
-    targets["jax_upsample_concat_bwd_v1"] = HandlerCapsule(JaxUpsampleConcatBwdCudaFfi);
-    targets["jax_upsample_pixel_shuffle_fwd_v1"] =
-        HandlerCapsule(JaxPixelShuffleFwdCudaFfi);
-    targets["jax_upsample_pixel_shuffle_bwd_v1"] =
-        HandlerCapsule(JaxPixelShuffleBwdCudaFfi);
-    targets["jax_upsample_pixel_shuffle_sum_v1"] =
-        HandlerCapsule(JaxPixelShuffleSumCudaFfi);
-    targets["jax_upsample_stream_probe_v1"] = HandlerCapsule(StreamProbeCudaFfi);
-  }
-#endif
+  const auto add = [&](const char* target, XLA_FFI_Handler* on_host,
+                       XLA_FFI_Handler* on_cuda) {
+    XLA_FFI_Handler* handler = platform == "cpu"    ? on_host
+                               : platform == "cuda" ? on_cuda
+                                                    : nullptr;
+    if (handler == nullptr) return;
+    targets[target] = nb::capsule(reinterpret_cast<void*>(handler));
+  };
+  add("jax_upsample_nearest_fwd_v1", JAX_UPSAMPLE_HANDLERS(JaxUpsampleNearestFwd));
+  add("jax_upsample_nearest_bwd_v1", JAX_UPSAMPLE_HANDLERS(JaxUpsampleNearestBwd));
+  add("jax_upsample_resize_nearest_fwd_v1", JAX_UPSAMPLE_HANDLERS(JaxResizeNearestFwd));
+  add("jax_upsample_resize_nearest_bwd_v1", JAX_UPSAMPLE_HANDLERS(JaxResizeNearestBwd));
+  add("jax_upsample_add_v1", JAX_UPSAMPLE_HANDLERS(JaxUpsampleAdd));
+  add("jax_upsample_concat_fwd_v1", JAX_UPSAMPLE_HANDLERS(JaxUpsampleConcatFwd));
+  add("jax_upsample_concat_bwd_v1", JAX_UPSAMPLE_HANDLERS(JaxUpsampleConcatBwd));
+  add("jax_upsample_pixel_shuffle_fwd_v1", JAX_UPSAMPLE_HANDLERS(JaxPixelShuffleFwd));
+  add("jax_upsample_pixel_shuffle_bwd_v1", JAX_UPSAMPLE_HANDLERS(JaxPixelShuffleBwd));
+  add("jax_upsample_pixel_shuffle_sum_v1", JAX_UPSAMPLE_HANDLERS(JaxPixelShuffleSum));
+  add("jax_upsample_stream_probe_v1", JAX_UPSAMPLE_HANDLERS(JaxUpsampleStreamProbe));
   return targets;
 }
 

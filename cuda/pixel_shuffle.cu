@@ -3,18 +3,18 @@
 
 namespace jax_upsample {
 
-int LaunchPixelShuffleFwd(const ShufflePlan& plan, const void* packed, void* image,
-                          CUstream_st* stream) {
+int RunPixelShuffleFwd(const ShufflePlan& plan, const void* packed, void* image,
+                       CUstream_st* stream) {
   return DispatchPixelShuffleFwd(plan, packed, image, CudaBackend(stream));
 }
 
-int LaunchPixelShuffleBwd(const ShufflePlan& plan, const void* image, void* packed,
-                          CUstream_st* stream) {
+int RunPixelShuffleBwd(const ShufflePlan& plan, const void* image, void* packed,
+                       CUstream_st* stream) {
   return DispatchPixelShuffleBwd(plan, image, packed, CudaBackend(stream));
 }
 
-int LaunchPixelShuffleSum(const ShufflePlan& plan, const void* packed,
-                          const ShuffleSum& sum, void* image, CUstream_st* stream) {
+int RunPixelShuffleSum(const ShufflePlan& plan, const void* packed,
+                       const ShuffleSum& sum, void* image, CUstream_st* stream) {
   return DispatchPixelShuffleSum(plan, packed, sum, image, CudaBackend(stream));
 }
 

@@ -61,16 +61,18 @@ struct ShuffleSum {
 };
 
 // As RunUpsampleNearestFwd and LaunchUpsampleNearestFwd.
-int RunPixelShuffleFwd(const ShufflePlan& plan, const void* packed, void* image);
-int RunPixelShuffleBwd(const ShufflePlan& plan, const void* image, void* packed);
+int RunPixelShuffleFwd(const ShufflePlan& plan, const void* packed, void* image,
+                       HostThread);
+int RunPixelShuffleBwd(const ShufflePlan& plan, const void* image, void* packed,
+                       HostThread);
 int RunPixelShuffleSum(const ShufflePlan& plan, const void* packed,
-                       const ShuffleSum& sum, void* image);
-int LaunchPixelShuffleFwd(const ShufflePlan& plan, const void* packed, void* image,
-                          CUstream_st* stream);
-int LaunchPixelShuffleBwd(const ShufflePlan& plan, const void* image, void* packed,
-                          CUstream_st* stream);
-int LaunchPixelShuffleSum(const ShufflePlan& plan, const void* packed,
-                          const ShuffleSum& sum, void* image, CUstream_st* stream);
+                       const ShuffleSum& sum, void* image, HostThread);
+int RunPixelShuffleFwd(const ShufflePlan& plan, const void* packed, void* image,
+                       CUstream_st* stream);
+int RunPixelShuffleBwd(const ShufflePlan& plan, const void* image, void* packed,
+                       CUstream_st* stream);
+int RunPixelShuffleSum(const ShufflePlan& plan, const void* packed,
+                       const ShuffleSum& sum, void* image, CUstream_st* stream);
 
 }  // namespace jax_upsample
 

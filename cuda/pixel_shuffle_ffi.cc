@@ -201,86 +201,43 @@ auto BindingSum(Context context) {
       .template Attr<int64_t>("activation");
 }
 
-ffi::Error RunFwdOnHost(ffi::AnyBuffer packed, ffi::Result<ffi::AnyBuffer> image,
-                        Integers axes, Integers scale, Integers first) {
+template <typename Where>
+ffi::Error RunFwd(Where where, ffi::AnyBuffer packed, ffi::Result<ffi::AnyBuffer> image,
+                  Integers axes, Integers scale, Integers first) {
   return Call<Direction::kForward>(
       packed, *image, {axes, scale, first}, [&](const ShufflePlan& plan) {
-        return RunPixelShuffleFwd(plan, packed.untyped_data(), image->untyped_data());
+        return RunPixelShuffleFwd(plan, packed.untyped_data(), image->untyped_data(),
+                                  where);
       });
 }
 
-ffi::Error RunBwdOnHost(ffi::AnyBuffer image, ffi::Result<ffi::AnyBuffer> packed,
-                        Integers axes, Integers scale, Integers first) {
+template <typename Where>
+ffi::Error RunBwd(Where where, ffi::AnyBuffer image, ffi::Result<ffi::AnyBuffer> packed,
+                  Integers axes, Integers scale, Integers first) {
   return Call<Direction::kBackward>(
       image, *packed, {axes, scale, first}, [&](const ShufflePlan& plan) {
-        return RunPixelShuffleBwd(plan, image.untyped_data(), packed->untyped_data());
+        return RunPixelShuffleBwd(plan, image.untyped_data(), packed->untyped_data(),
+                                  where);
       });
 }
 
-ffi::Error RunSumOnHost(ffi::AnyBuffer packed, ffi::AnyBuffer bias,
-                        ffi::RemainingArgs rest, ffi::Result<ffi::AnyBuffer> image,
-                        Integers axes, Integers scale, Integers first,
-                        int64_t activation) {
+template <typename Where>
+ffi::Error RunSum(Where where, ffi::AnyBuffer packed, ffi::AnyBuffer bias,
+                  ffi::RemainingArgs rest, ffi::Result<ffi::AnyBuffer> image,
+                  Integers axes, Integers scale, Integers first, int64_t activation) {
   return CallSum(packed, bias, rest, *image, {axes, scale, first}, activation,
                  [&](const ShufflePlan& plan, const ShuffleSum& sum) {
                    return RunPixelShuffleSum(plan, packed.untyped_data(), sum,
-                                             image->untyped_data());
+                                             image->untyped_data(), where);
                  });
 }
-
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-ffi::Error RunFwdOnCuda(CUstream_st* stream, ffi::AnyBuffer packed,
-                        ffi::Result<ffi::AnyBuffer> image, Integers axes,
-                        Integers scale, Integers first) {
-  return Call<Direction::kForward>(
-      packed, *image, {axes, scale, first}, [&](const ShufflePlan& plan) {
-        return LaunchPixelShuffleFwd(plan, packed.untyped_data(), image->untyped_data(),
-                                     stream);
-      });
-}
-
-ffi::Error RunBwdOnCuda(CUstream_st* stream, ffi::AnyBuffer image,
-                        ffi::Result<ffi::AnyBuffer> packed, Integers axes,
-                        Integers scale, Integers first) {
-  return Call<Direction::kBackward>(
-      image, *packed, {axes, scale, first}, [&](const ShufflePlan& plan) {
-        return LaunchPixelShuffleBwd(plan, image.untyped_data(), packed->untyped_data(),
-                                     stream);
-      });
-}
-
-ffi::Error RunSumOnCuda(CUstream_st* stream, ffi::AnyBuffer packed, ffi::AnyBuffer bias,
-                        ffi::RemainingArgs rest, ffi::Result<ffi::AnyBuffer> image,
-                        Integers axes, Integers scale, Integers first,
-                        int64_t activation) {
-  return CallSum(packed, bias, rest, *image, {axes, scale, first}, activation,
-                 [&](const ShufflePlan& plan, const ShuffleSum& sum) {
-                   return LaunchPixelShuffleSum(plan, packed.untyped_data(), sum,
-                                                image->untyped_data(), stream);
-                 });
-}
-#endif
 
 }  // namespace
 }  // namespace jax_upsample
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxPixelShuffleFwdHostFfi, jax_upsample::RunFwdOnHost,
-                              jax_upsample::Binding(xla::ffi::Ffi::Bind()));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxPixelShuffleBwdHostFfi, jax_upsample::RunBwdOnHost,
-                              jax_upsample::Binding(xla::ffi::Ffi::Bind()));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxPixelShuffleSumHostFfi, jax_upsample::RunSumOnHost,
-                              jax_upsample::BindingSum(xla::ffi::Ffi::Bind()));
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    JaxPixelShuffleFwdCudaFfi, jax_upsample::RunFwdOnCuda,
-    jax_upsample::Binding(xla::ffi::Ffi::Bind().Ctx<jax_upsample::CudaStream>()),
-    {xla::ffi::Traits::kCmdBufferCompatible});
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    JaxPixelShuffleBwdCudaFfi, jax_upsample::RunBwdOnCuda,
-    jax_upsample::Binding(xla::ffi::Ffi::Bind().Ctx<jax_upsample::CudaStream>()),
-    {xla::ffi::Traits::kCmdBufferCompatible});
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    JaxPixelShuffleSumCudaFfi, jax_upsample::RunSumOnCuda,
-    jax_upsample::BindingSum(xla::ffi::Ffi::Bind().Ctx<jax_upsample::CudaStream>()),
-    {xla::ffi::Traits::kCmdBufferCompatible});
-#endif
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxPixelShuffleFwd, jax_upsample::RunFwd,
+                             jax_upsample::Binding);
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxPixelShuffleBwd, jax_upsample::RunBwd,
+                             jax_upsample::Binding);
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxPixelShuffleSum, jax_upsample::RunSum,
+                             jax_upsample::BindingSum);

@@ -70,12 +70,14 @@ ResizePlan PlanResizeNearestBwd(ResizeExtents extents, Element element,
 
 // Run a plan on the calling thread, or enqueue it on a CUDA stream. They return
 // 0, or the CUDA error of the launch, or kNoSuchKernel.
-int RunResizeNearestFwd(const ResizePlan& plan, const void* source, void* target);
-int RunResizeNearestBwd(const ResizePlan& plan, const void* target, void* source);
-int LaunchResizeNearestFwd(const ResizePlan& plan, const void* source, void* target,
-                           CUstream_st* stream);
-int LaunchResizeNearestBwd(const ResizePlan& plan, const void* target, void* source,
-                           CUstream_st* stream);
+int RunResizeNearestFwd(const ResizePlan& plan, const void* source, void* target,
+                        HostThread);
+int RunResizeNearestBwd(const ResizePlan& plan, const void* target, void* source,
+                        HostThread);
+int RunResizeNearestFwd(const ResizePlan& plan, const void* source, void* target,
+                        CUstream_st* stream);
+int RunResizeNearestBwd(const ResizePlan& plan, const void* target, void* source,
+                        CUstream_st* stream);
 
 }  // namespace jax_upsample
 

@@ -3,8 +3,8 @@
 
 namespace jax_upsample {
 
-int LaunchResizeNearestBwd(const ResizePlan& plan, const void* target, void* source,
-                           CUstream_st* stream) {
+int RunResizeNearestBwd(const ResizePlan& plan, const void* target, void* source,
+                        CUstream_st* stream) {
   return DispatchResizeNearestBwd(plan, target, source, CudaBackend(stream));
 }
 

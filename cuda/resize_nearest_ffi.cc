@@ -91,9 +91,10 @@ ffi::Error DecodeExtents(Direction direction, Integers source, Integers target,
   return ffi::Error::Success();
 }
 
-template <Direction kDirection>
-ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::RemainingArgs tables,
-                    ffi::AnyBuffer result, Integers axes, ResizePlan* plan) {
+// Checks a call, plans it, and has it run by run(plan).
+template <Direction kDirection, typename Run>
+ffi::Error Call(ffi::AnyBuffer operand, ffi::RemainingArgs tables,
+                ffi::AnyBuffer result, Integers axes, const Run& run) {
   constexpr const char* kOp = OpName(kDirection);
   const Dtype* dtype = nullptr;
   JAX_UPSAMPLE_RETURN_IF_ERROR(
@@ -105,16 +106,17 @@ ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::RemainingArgs tables,
                                              (forward ? operand : result).dimensions(),
                                              (forward ? result : operand).dimensions(),
                                              axes, tables, element.bytes, &extents));
-  if (result.element_count() == 0) return ffi::Error::Success();  // items stay 0
+  if (result.element_count() == 0) return ffi::Error::Success();
   // An empty operand is never read: a gradient of zeros, at any address.
   const void* read =
       operand.element_count() == 0 ? result.untyped_data() : operand.untyped_data();
   int64_t alignment;
   JAX_UPSAMPLE_RETURN_IF_ERROR(
       DecodeAlignment(kOp, element, {read, result.untyped_data()}, &alignment));
-  *plan = forward ? PlanResizeNearestFwd(extents, element, alignment)
-                  : PlanResizeNearestBwd(extents, element, alignment);
-  return CheckBlocks(kOp, plan->blocks);
+  const ResizePlan plan = forward ? PlanResizeNearestFwd(extents, element, alignment)
+                                  : PlanResizeNearestBwd(extents, element, alignment);
+  JAX_UPSAMPLE_RETURN_IF_ERROR(CheckBlocks(kOp, plan.blocks));
+  return RunError(kOp, run(plan));
 }
 
 // The buffers and attributes of every handler (resize_nearest_ffi.h).
@@ -127,61 +129,30 @@ auto Binding(Context context) {
       .template Attr<Integers>("axes");
 }
 
-template <Direction kDirection>
-ffi::Error RunOnHost(ffi::AnyBuffer operand, ffi::RemainingArgs tables,
-                     ffi::Result<ffi::AnyBuffer> result, Integers axes) {
-  ResizePlan plan{};
-  JAX_UPSAMPLE_RETURN_IF_ERROR(
-      PlanCall<kDirection>(operand, tables, *result, axes, &plan));
-  if (plan.items == 0) return ffi::Error::Success();
-  constexpr auto* kRun =
-      kDirection == Direction::kForward ? &RunResizeNearestFwd : &RunResizeNearestBwd;
-  return RunError(OpName(kDirection),
-                  kRun(plan, operand.untyped_data(), result->untyped_data()));
+template <typename Where>
+ffi::Error RunFwd(Where where, ffi::AnyBuffer source, ffi::RemainingArgs tables,
+                  ffi::Result<ffi::AnyBuffer> target, Integers axes) {
+  return Call<Direction::kForward>(
+      source, tables, *target, axes, [&](const ResizePlan& plan) {
+        return RunResizeNearestFwd(plan, source.untyped_data(), target->untyped_data(),
+                                   where);
+      });
 }
 
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-template <Direction kDirection>
-ffi::Error RunOnCuda(CUstream_st* stream, ffi::AnyBuffer operand,
-                     ffi::RemainingArgs tables, ffi::Result<ffi::AnyBuffer> result,
-                     Integers axes) {
-  ResizePlan plan{};
-  JAX_UPSAMPLE_RETURN_IF_ERROR(
-      PlanCall<kDirection>(operand, tables, *result, axes, &plan));
-  if (plan.items == 0) return ffi::Error::Success();
-  constexpr auto* kLaunch = kDirection == Direction::kForward ? &LaunchResizeNearestFwd
-                                                              : &LaunchResizeNearestBwd;
-  return RunError(OpName(kDirection), kLaunch(plan, operand.untyped_data(),
-                                              result->untyped_data(), stream));
+template <typename Where>
+ffi::Error RunBwd(Where where, ffi::AnyBuffer target, ffi::RemainingArgs tables,
+                  ffi::Result<ffi::AnyBuffer> source, Integers axes) {
+  return Call<Direction::kBackward>(
+      target, tables, *source, axes, [&](const ResizePlan& plan) {
+        return RunResizeNearestBwd(plan, target.untyped_data(), source->untyped_data(),
+                                   where);
+      });
 }
-#endif
 
 }  // namespace
 }  // namespace jax_upsample
 
-using jax_upsample::Binding;
-using jax_upsample::Direction;
-using jax_upsample::RunOnHost;
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxResizeNearestFwdHostFfi,
-                              RunOnHost<Direction::kForward>,
-                              Binding(xla::ffi::Ffi::Bind()));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxResizeNearestBwdHostFfi,
-                              RunOnHost<Direction::kBackward>,
-                              Binding(xla::ffi::Ffi::Bind()));
-
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-using jax_upsample::CudaStream;
-using jax_upsample::RunOnCuda;
-
-// One launch on the given stream, no allocation and no synchronisation: XLA may record
-// the call into a CUDA graph.
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxResizeNearestFwdCudaFfi,
-                              RunOnCuda<Direction::kForward>,
-                              Binding(xla::ffi::Ffi::Bind().Ctx<CudaStream>()),
-                              {xla::ffi::Traits::kCmdBufferCompatible});
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxResizeNearestBwdCudaFfi,
-                              RunOnCuda<Direction::kBackward>,
-                              Binding(xla::ffi::Ffi::Bind().Ctx<CudaStream>()),
-                              {xla::ffi::Traits::kCmdBufferCompatible});
-#endif
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxResizeNearestFwd, jax_upsample::RunFwd,
+                             jax_upsample::Binding);
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxResizeNearestBwd, jax_upsample::RunBwd,
+                             jax_upsample::Binding);

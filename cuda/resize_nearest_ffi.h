@@ -15,13 +15,9 @@
 #ifndef JAX_UPSAMPLE_RESIZE_NEAREST_FFI_H_
 #define JAX_UPSAMPLE_RESIZE_NEAREST_FFI_H_
 
-#include "xla/ffi/api/ffi.h"
+#include "ffi_helpers.h"
 
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxResizeNearestFwdHostFfi);
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxResizeNearestBwdHostFfi);
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxResizeNearestFwdCudaFfi);
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxResizeNearestBwdCudaFfi);
-#endif
+JAX_UPSAMPLE_DECLARE_HANDLERS(JaxResizeNearestFwd);
+JAX_UPSAMPLE_DECLARE_HANDLERS(JaxResizeNearestBwd);
 
 #endif  // JAX_UPSAMPLE_RESIZE_NEAREST_FFI_H_

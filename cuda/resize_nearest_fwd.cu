@@ -3,8 +3,8 @@
 
 namespace jax_upsample {
 
-int LaunchResizeNearestFwd(const ResizePlan& plan, const void* source, void* target,
-                           CUstream_st* stream) {
+int RunResizeNearestFwd(const ResizePlan& plan, const void* source, void* target,
+                        CUstream_st* stream) {
   return DispatchResizeNearestFwd(plan, source, target, CudaBackend(stream));
 }
 

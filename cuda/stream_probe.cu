@@ -12,8 +12,8 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
 
 }  // namespace
 
-int LaunchStreamProbe(const void* operand, int64_t operand_bytes, void* result,
-                      int64_t result_bytes, CUstream_st* stream) {
+int RunStreamProbe(const void* operand, int64_t operand_bytes, void* result,
+                   int64_t result_bytes, CUstream_st* stream) {
   StreamProbe probe(operand, operand_bytes, result, result_bytes);
   void* arguments[] = {&probe};
   // As in cuda_backend.cuh: returns this launch's own error.

@@ -122,10 +122,10 @@ class StreamProbe {
 // Run the probe on the calling thread, or enqueue it on a CUDA stream and return 0 or
 // the CUDA error of the launch. Both addresses are aligned to 16 bytes, and there is at
 // least one block.
-void RunStreamProbe(const void* operand, int64_t operand_bytes, void* result,
-                    int64_t result_bytes);
-int LaunchStreamProbe(const void* operand, int64_t operand_bytes, void* result,
-                      int64_t result_bytes, CUstream_st* stream);
+int RunStreamProbe(const void* operand, int64_t operand_bytes, void* result,
+                   int64_t result_bytes, HostThread);
+int RunStreamProbe(const void* operand, int64_t operand_bytes, void* result,
+                   int64_t result_bytes, CUstream_st* stream);
 
 }  // namespace jax_upsample
 

@@ -10,15 +10,6 @@ namespace {
 
 constexpr const char* kOp = "stream_probe";
 
-// The arguments of one run, and the blocks it takes, 0 if there is nothing to do.
-struct Call {
-  const void* operand;
-  int64_t operand_bytes;
-  void* result;
-  int64_t result_bytes;
-  int64_t blocks;
-};
-
 ffi::Error DecodeBytes(ffi::AnyBuffer buffer, int64_t* bytes) {
   // Not size_bytes(): it counts a byte for an element of less.
   const Dtype* dtype = FindDtype(
@@ -38,51 +29,28 @@ ffi::Error DecodeBytes(ffi::AnyBuffer buffer, int64_t* bytes) {
   return ffi::Error::Success();
 }
 
-ffi::Error DecodeCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Call* call) {
-  call->operand = operand.untyped_data();
-  call->result = result.untyped_data();
-  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeBytes(operand, &call->operand_bytes));
-  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeBytes(result, &call->result_bytes));
-  call->blocks = ProbeBlocks(call->operand_bytes, call->result_bytes);
-  return CheckBlocks(kOp, call->blocks);
-}
-
 template <typename Context>
-auto ProbeBinding(Context context) {
+auto Binding(Context context) {
   return std::move(context)
       .template Arg<ffi::AnyBuffer>()
       .template Ret<ffi::AnyBuffer>();
 }
 
-ffi::Error ProbeOnHost(ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result) {
-  Call call;
-  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeCall(operand, *result, &call));
-  if (call.blocks == 0) return ffi::Error::Success();
-  RunStreamProbe(call.operand, call.operand_bytes, call.result, call.result_bytes);
-  return ffi::Error::Success();
+template <typename Where>
+ffi::Error Run(Where where, ffi::AnyBuffer operand,
+               ffi::Result<ffi::AnyBuffer> result) {
+  int64_t read, written;
+  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeBytes(operand, &read));
+  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeBytes(*result, &written));
+  const int64_t blocks = ProbeBlocks(read, written);
+  JAX_UPSAMPLE_RETURN_IF_ERROR(CheckBlocks(kOp, blocks));
+  if (blocks == 0) return ffi::Error::Success();
+  return RunError(kOp, RunStreamProbe(operand.untyped_data(), read,
+                                      result->untyped_data(), written, where));
 }
-
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-ffi::Error ProbeOnCuda(CUstream_st* stream, ffi::AnyBuffer operand,
-                       ffi::Result<ffi::AnyBuffer> result) {
-  Call call;
-  JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeCall(operand, *result, &call));
-  if (call.blocks == 0) return ffi::Error::Success();
-  return RunError(kOp, LaunchStreamProbe(call.operand, call.operand_bytes, call.result,
-                                         call.result_bytes, stream));
-}
-#endif
 
 }  // namespace
 }  // namespace jax_upsample
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(StreamProbeHostFfi, jax_upsample::ProbeOnHost,
-                              jax_upsample::ProbeBinding(xla::ffi::Ffi::Bind()));
-
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-// Records into a CUDA graph, as the ops' handlers do.
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    StreamProbeCudaFfi, jax_upsample::ProbeOnCuda,
-    jax_upsample::ProbeBinding(xla::ffi::Ffi::Bind().Ctx<jax_upsample::CudaStream>()),
-    {xla::ffi::Traits::kCmdBufferCompatible});
-#endif
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxUpsampleStreamProbe, jax_upsample::Run,
+                             jax_upsample::Binding);

@@ -9,11 +9,8 @@
 #ifndef JAX_UPSAMPLE_STREAM_PROBE_FFI_H_
 #define JAX_UPSAMPLE_STREAM_PROBE_FFI_H_
 
-#include "xla/ffi/api/ffi.h"
+#include "ffi_helpers.h"
 
-XLA_FFI_DECLARE_HANDLER_SYMBOL(StreamProbeHostFfi);
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-XLA_FFI_DECLARE_HANDLER_SYMBOL(StreamProbeCudaFfi);
-#endif
+JAX_UPSAMPLE_DECLARE_HANDLERS(JaxUpsampleStreamProbe);
 
 #endif  // JAX_UPSAMPLE_STREAM_PROBE_FFI_H_

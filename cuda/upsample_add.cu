@@ -3,8 +3,8 @@
 
 namespace jax_upsample {
 
-int LaunchUpsampleAdd(const Plan& plan, const void* small, const void* lateral,
-                      void* large, CUstream_st* stream) {
+int RunUpsampleAdd(const Plan& plan, const void* small, const void* lateral,
+                   void* large, CUstream_st* stream) {
   return DispatchUpsampleAdd(plan, small, lateral, large, CudaBackend(stream));
 }
 

@@ -17,9 +17,9 @@ Plan PlanUpsampleAdd(Extents extents, Element element, int64_t alignment);
 
 // As RunUpsampleNearestFwd and LaunchUpsampleNearestFwd.
 int RunUpsampleAdd(const Plan& plan, const void* small, const void* lateral,
-                   void* large);
-int LaunchUpsampleAdd(const Plan& plan, const void* small, const void* lateral,
-                      void* large, CUstream_st* stream);
+                   void* large, HostThread);
+int RunUpsampleAdd(const Plan& plan, const void* small, const void* lateral,
+                   void* large, CUstream_st* stream);
 
 }  // namespace jax_upsample
 

@@ -59,34 +59,17 @@ auto Binding(Context context) {
       .template Attr<int64_t>("tiled");
 }
 
-ffi::Error RunOnHost(ffi::AnyBuffer small, ffi::AnyBuffer lateral,
-                     ffi::Result<ffi::AnyBuffer> large, Integers axes, Integers scale,
-                     int64_t tiled) {
+template <typename Where>
+ffi::Error Run(Where where, ffi::AnyBuffer small, ffi::AnyBuffer lateral,
+               ffi::Result<ffi::AnyBuffer> large, Integers axes, Integers scale,
+               int64_t tiled) {
   return Call(small, lateral, *large, axes, scale, tiled, [&](const Plan& plan) {
     return RunUpsampleAdd(plan, small.untyped_data(), lateral.untyped_data(),
-                          large->untyped_data());
+                          large->untyped_data(), where);
   });
 }
-
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-ffi::Error RunOnCuda(CUstream_st* stream, ffi::AnyBuffer small, ffi::AnyBuffer lateral,
-                     ffi::Result<ffi::AnyBuffer> large, Integers axes, Integers scale,
-                     int64_t tiled) {
-  return Call(small, lateral, *large, axes, scale, tiled, [&](const Plan& plan) {
-    return LaunchUpsampleAdd(plan, small.untyped_data(), lateral.untyped_data(),
-                             large->untyped_data(), stream);
-  });
-}
-#endif
 
 }  // namespace
 }  // namespace jax_upsample
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleAddHostFfi, jax_upsample::RunOnHost,
-                              jax_upsample::Binding(xla::ffi::Ffi::Bind()));
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    JaxUpsampleAddCudaFfi, jax_upsample::RunOnCuda,
-    jax_upsample::Binding(xla::ffi::Ffi::Bind().Ctx<jax_upsample::CudaStream>()),
-    {xla::ffi::Traits::kCmdBufferCompatible});
-#endif
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxUpsampleAdd, jax_upsample::Run, jax_upsample::Binding);

@@ -6,11 +6,8 @@
 #ifndef JAX_UPSAMPLE_UPSAMPLE_ADD_FFI_H_
 #define JAX_UPSAMPLE_UPSAMPLE_ADD_FFI_H_
 
-#include "xla/ffi/api/ffi.h"
+#include "ffi_helpers.h"
 
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleAddHostFfi);
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleAddCudaFfi);
-#endif
+JAX_UPSAMPLE_DECLARE_HANDLERS(JaxUpsampleAdd);
 
 #endif  // JAX_UPSAMPLE_UPSAMPLE_ADD_FFI_H_

@@ -4,7 +4,7 @@
 namespace jax_upsample {
 
 int RunUpsampleAdd(const Plan& plan, const void* small, const void* lateral,
-                   void* large) {
+                   void* large, HostThread) {
   return DispatchUpsampleAdd(plan, small, lateral, large, HostBackend());
 }
 

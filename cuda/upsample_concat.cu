@@ -3,8 +3,8 @@
 
 namespace jax_upsample {
 
-int LaunchUpsampleConcat(const ConcatPlan& plan, const void* small, const void* skip,
-                         void* large, CUstream_st* stream) {
+int RunUpsampleConcat(const ConcatPlan& plan, const void* small, const void* skip,
+                      void* large, CUstream_st* stream) {
   return DispatchUpsampleConcat(plan, small, skip, large, CudaBackend(stream));
 }
 

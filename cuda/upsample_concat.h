@@ -31,9 +31,9 @@ ConcatPlan PlanUpsampleConcat(const ConcatExtents& extents, Element element,
 
 // As RunUpsampleNearestFwd and LaunchUpsampleNearestFwd.
 int RunUpsampleConcat(const ConcatPlan& plan, const void* small, const void* skip,
-                      void* large);
-int LaunchUpsampleConcat(const ConcatPlan& plan, const void* small, const void* skip,
-                         void* large, CUstream_st* stream);
+                      void* large, HostThread);
+int RunUpsampleConcat(const ConcatPlan& plan, const void* small, const void* skip,
+                      void* large, CUstream_st* stream);
 
 }  // namespace jax_upsample
 

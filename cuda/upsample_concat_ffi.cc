@@ -167,65 +167,33 @@ auto BindingBwd(Context context) {
   return WithAttributes(std::move(context).template Arg<ffi::AnyBuffer>());
 }
 
-ffi::Error RunFwdOnHost(ffi::AnyBuffer small, ffi::AnyBuffer skip,
-                        ffi::Result<ffi::AnyBuffer> whole, Integers axes,
-                        Integers scale, int64_t tiled, int64_t concat_axis,
-                        int64_t start) {
+template <typename Where>
+ffi::Error RunFwd(Where where, ffi::AnyBuffer small, ffi::AnyBuffer skip,
+                  ffi::Result<ffi::AnyBuffer> whole, Integers axes, Integers scale,
+                  int64_t tiled, int64_t concat_axis, int64_t start) {
   return CallFwd(small, skip, *whole, {axes, scale, tiled, concat_axis, start},
                  [&](const ConcatPlan& plan) {
                    return RunUpsampleConcat(plan, small.untyped_data(),
-                                            skip.untyped_data(), whole->untyped_data());
+                                            skip.untyped_data(), whole->untyped_data(),
+                                            where);
                  });
 }
 
-ffi::Error RunBwdOnHost(ffi::AnyBuffer whole, ffi::Result<ffi::AnyBuffer> small,
-                        Integers axes, Integers scale, int64_t tiled,
-                        int64_t concat_axis, int64_t start) {
+template <typename Where>
+ffi::Error RunBwd(Where where, ffi::AnyBuffer whole, ffi::Result<ffi::AnyBuffer> small,
+                  Integers axes, Integers scale, int64_t tiled, int64_t concat_axis,
+                  int64_t start) {
   return CallBwd(whole, *small, {axes, scale, tiled, concat_axis, start},
                  [&](const Plan& plan, const void* part) {
-                   return RunUpsampleNearestBwd(plan, part, small->untyped_data());
+                   return RunUpsampleNearestBwd(plan, part, small->untyped_data(),
+                                                where);
                  });
 }
-
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-ffi::Error RunFwdOnCuda(CUstream_st* stream, ffi::AnyBuffer small, ffi::AnyBuffer skip,
-                        ffi::Result<ffi::AnyBuffer> whole, Integers axes,
-                        Integers scale, int64_t tiled, int64_t concat_axis,
-                        int64_t start) {
-  return CallFwd(small, skip, *whole, {axes, scale, tiled, concat_axis, start},
-                 [&](const ConcatPlan& plan) {
-                   return LaunchUpsampleConcat(plan, small.untyped_data(),
-                                               skip.untyped_data(),
-                                               whole->untyped_data(), stream);
-                 });
-}
-
-ffi::Error RunBwdOnCuda(CUstream_st* stream, ffi::AnyBuffer whole,
-                        ffi::Result<ffi::AnyBuffer> small, Integers axes,
-                        Integers scale, int64_t tiled, int64_t concat_axis,
-                        int64_t start) {
-  return CallBwd(whole, *small, {axes, scale, tiled, concat_axis, start},
-                 [&](const Plan& plan, const void* part) {
-                   return LaunchUpsampleNearestBwd(plan, part, small->untyped_data(),
-                                                   stream);
-                 });
-}
-#endif
 
 }  // namespace
 }  // namespace jax_upsample
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleConcatFwdHostFfi, jax_upsample::RunFwdOnHost,
-                              jax_upsample::BindingFwd(xla::ffi::Ffi::Bind()));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleConcatBwdHostFfi, jax_upsample::RunBwdOnHost,
-                              jax_upsample::BindingBwd(xla::ffi::Ffi::Bind()));
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    JaxUpsampleConcatFwdCudaFfi, jax_upsample::RunFwdOnCuda,
-    jax_upsample::BindingFwd(xla::ffi::Ffi::Bind().Ctx<jax_upsample::CudaStream>()),
-    {xla::ffi::Traits::kCmdBufferCompatible});
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    JaxUpsampleConcatBwdCudaFfi, jax_upsample::RunBwdOnCuda,
-    jax_upsample::BindingBwd(xla::ffi::Ffi::Bind().Ctx<jax_upsample::CudaStream>()),
-    {xla::ffi::Traits::kCmdBufferCompatible});
-#endif
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxUpsampleConcatFwd, jax_upsample::RunFwd,
+                             jax_upsample::BindingFwd);
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxUpsampleConcatBwd, jax_upsample::RunBwd,
+                             jax_upsample::BindingBwd);

@@ -11,13 +11,9 @@
 #ifndef JAX_UPSAMPLE_UPSAMPLE_CONCAT_FFI_H_
 #define JAX_UPSAMPLE_UPSAMPLE_CONCAT_FFI_H_
 
-#include "xla/ffi/api/ffi.h"
+#include "ffi_helpers.h"
 
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleConcatFwdHostFfi);
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleConcatBwdHostFfi);
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleConcatFwdCudaFfi);
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleConcatBwdCudaFfi);
-#endif
+JAX_UPSAMPLE_DECLARE_HANDLERS(JaxUpsampleConcatFwd);
+JAX_UPSAMPLE_DECLARE_HANDLERS(JaxUpsampleConcatBwd);
 
 #endif  // JAX_UPSAMPLE_UPSAMPLE_CONCAT_FFI_H_

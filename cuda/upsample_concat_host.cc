@@ -4,7 +4,7 @@
 namespace jax_upsample {
 
 int RunUpsampleConcat(const ConcatPlan& plan, const void* small, const void* skip,
-                      void* large) {
+                      void* large, HostThread) {
   return DispatchUpsampleConcat(plan, small, skip, large, HostBackend());
 }
 

@@ -84,12 +84,12 @@ Plan PlanUpsampleNearestBwd(Extents extents, Element element, int64_t alignment)
 
 // Run a plan on the calling thread, or enqueue it on a CUDA stream. They return
 // 0, or the CUDA error of the launch, or kNoSuchKernel.
-int RunUpsampleNearestFwd(const Plan& plan, const void* small, void* large);
-int RunUpsampleNearestBwd(const Plan& plan, const void* large, void* small);
-int LaunchUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
-                             CUstream_st* stream);
-int LaunchUpsampleNearestBwd(const Plan& plan, const void* large, void* small,
-                             CUstream_st* stream);
+int RunUpsampleNearestFwd(const Plan& plan, const void* small, void* large, HostThread);
+int RunUpsampleNearestBwd(const Plan& plan, const void* large, void* small, HostThread);
+int RunUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
+                          CUstream_st* stream);
+int RunUpsampleNearestBwd(const Plan& plan, const void* large, void* small,
+                          CUstream_st* stream);
 
 }  // namespace jax_upsample
 

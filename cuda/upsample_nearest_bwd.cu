@@ -3,8 +3,8 @@
 
 namespace jax_upsample {
 
-int LaunchUpsampleNearestBwd(const Plan& plan, const void* large, void* small,
-                             CUstream_st* stream) {
+int RunUpsampleNearestBwd(const Plan& plan, const void* large, void* small,
+                          CUstream_st* stream) {
   return DispatchUpsampleNearestBwd(plan, large, small, CudaBackend(stream));
 }
 

@@ -89,9 +89,10 @@ ffi::Error DecodeScales(const char* op, Integers small, Integers large, Integers
 
 namespace {
 
-template <Direction kDirection>
-ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes,
-                    Integers scale, int64_t tiled, Plan* plan) {
+// Checks a call, plans it, and has it run by run(plan).
+template <Direction kDirection, typename Run>
+ffi::Error Call(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes,
+                Integers scale, int64_t tiled, const Run& run) {
   constexpr const char* kOp = OpName(kDirection);
   const Dtype* dtype = nullptr;
   JAX_UPSAMPLE_RETURN_IF_ERROR(
@@ -107,15 +108,16 @@ ffi::Error PlanCall(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes
                        axes, scale, tiled, &large));
   JAX_UPSAMPLE_RETURN_IF_ERROR(
       DecodeScales(kOp, Span(small), Span(large), axes, scale, element.bytes, &scales));
-  if (IsEmpty(Span(small))) return ffi::Error::Success();  // plan->items stays 0
+  if (IsEmpty(Span(small))) return ffi::Error::Success();
   const Extents extents =
       MergeDimensions(small.data(), scales.data(), static_cast<int>(scales.size()));
   int64_t alignment;
   JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeAlignment(
       kOp, element, {operand.untyped_data(), result.untyped_data()}, &alignment));
-  *plan = forward ? PlanUpsampleNearestFwd(extents, element, alignment)
-                  : PlanUpsampleNearestBwd(extents, element, alignment);
-  return CheckBlocks(kOp, plan->blocks);
+  const Plan plan = forward ? PlanUpsampleNearestFwd(extents, element, alignment)
+                            : PlanUpsampleNearestBwd(extents, element, alignment);
+  JAX_UPSAMPLE_RETURN_IF_ERROR(CheckBlocks(kOp, plan.blocks));
+  return RunError(kOp, run(plan));
 }
 
 // The buffers and attributes of every handler (upsample_nearest_ffi.h).
@@ -129,62 +131,30 @@ auto Binding(Context context) {
       .template Attr<int64_t>("tiled");
 }
 
-template <Direction kDirection>
-ffi::Error RunOnHost(ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result,
-                     Integers axes, Integers scale, int64_t tiled) {
-  Plan plan{};
-  JAX_UPSAMPLE_RETURN_IF_ERROR(
-      PlanCall<kDirection>(operand, *result, axes, scale, tiled, &plan));
-  if (plan.items == 0) return ffi::Error::Success();
-  constexpr auto* kRun = kDirection == Direction::kForward ? &RunUpsampleNearestFwd
-                                                           : &RunUpsampleNearestBwd;
-  return RunError(OpName(kDirection),
-                  kRun(plan, operand.untyped_data(), result->untyped_data()));
+template <typename Where>
+ffi::Error RunFwd(Where where, ffi::AnyBuffer small, ffi::Result<ffi::AnyBuffer> large,
+                  Integers axes, Integers scale, int64_t tiled) {
+  return Call<Direction::kForward>(
+      small, *large, axes, scale, tiled, [&](const Plan& plan) {
+        return RunUpsampleNearestFwd(plan, small.untyped_data(), large->untyped_data(),
+                                     where);
+      });
 }
 
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-template <Direction kDirection>
-ffi::Error RunOnCuda(CUstream_st* stream, ffi::AnyBuffer operand,
-                     ffi::Result<ffi::AnyBuffer> result, Integers axes, Integers scale,
-                     int64_t tiled) {
-  Plan plan{};
-  JAX_UPSAMPLE_RETURN_IF_ERROR(
-      PlanCall<kDirection>(operand, *result, axes, scale, tiled, &plan));
-  if (plan.items == 0) return ffi::Error::Success();
-  constexpr auto* kLaunch = kDirection == Direction::kForward
-                                ? &LaunchUpsampleNearestFwd
-                                : &LaunchUpsampleNearestBwd;
-  return RunError(OpName(kDirection), kLaunch(plan, operand.untyped_data(),
-                                              result->untyped_data(), stream));
+template <typename Where>
+ffi::Error RunBwd(Where where, ffi::AnyBuffer large, ffi::Result<ffi::AnyBuffer> small,
+                  Integers axes, Integers scale, int64_t tiled) {
+  return Call<Direction::kBackward>(
+      large, *small, axes, scale, tiled, [&](const Plan& plan) {
+        return RunUpsampleNearestBwd(plan, large.untyped_data(), small->untyped_data(),
+                                     where);
+      });
 }
-#endif
 
 }  // namespace
 }  // namespace jax_upsample
 
-using jax_upsample::Binding;
-using jax_upsample::Direction;
-using jax_upsample::RunOnHost;
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestFwdHostFfi,
-                              RunOnHost<Direction::kForward>,
-                              Binding(xla::ffi::Ffi::Bind()));
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestBwdHostFfi,
-                              RunOnHost<Direction::kBackward>,
-                              Binding(xla::ffi::Ffi::Bind()));
-
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-using jax_upsample::CudaStream;
-using jax_upsample::RunOnCuda;
-
-// One launch on the given stream, no allocation and no synchronisation: XLA may record
-// the call into a CUDA graph.
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestFwdCudaFfi,
-                              RunOnCuda<Direction::kForward>,
-                              Binding(xla::ffi::Ffi::Bind().Ctx<CudaStream>()),
-                              {xla::ffi::Traits::kCmdBufferCompatible});
-XLA_FFI_DEFINE_HANDLER_SYMBOL(JaxUpsampleNearestBwdCudaFfi,
-                              RunOnCuda<Direction::kBackward>,
-                              Binding(xla::ffi::Ffi::Bind().Ctx<CudaStream>()),
-                              {xla::ffi::Traits::kCmdBufferCompatible});
-#endif
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxUpsampleNearestFwd, jax_upsample::RunFwd,
+                             jax_upsample::Binding);
+JAX_UPSAMPLE_DEFINE_HANDLERS(JaxUpsampleNearestBwd, jax_upsample::RunBwd,
+                             jax_upsample::Binding);

@@ -45,11 +45,7 @@ ffi::Error DecodeScales(const char* op, Integers small, Integers large, Integers
 
 }  // namespace jax_upsample
 
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestFwdHostFfi);
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestBwdHostFfi);
-#ifdef JAX_UPSAMPLE_WITH_CUDA
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestFwdCudaFfi);
-XLA_FFI_DECLARE_HANDLER_SYMBOL(JaxUpsampleNearestBwdCudaFfi);
-#endif
+JAX_UPSAMPLE_DECLARE_HANDLERS(JaxUpsampleNearestFwd);
+JAX_UPSAMPLE_DECLARE_HANDLERS(JaxUpsampleNearestBwd);
 
 #endif  // JAX_UPSAMPLE_UPSAMPLE_NEAREST_FFI_H_

@@ -3,8 +3,8 @@
 
 namespace jax_upsample {
 
-int LaunchUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
-                             CUstream_st* stream) {
+int RunUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
+                          CUstream_st* stream) {
   return DispatchUpsampleNearestFwd(plan, small, large, CudaBackend(stream));
 }
 

@@ -3,11 +3,13 @@
 
 namespace jax_upsample {
 
-int RunUpsampleNearestFwd(const Plan& plan, const void* small, void* large) {
+int RunUpsampleNearestFwd(const Plan& plan, const void* small, void* large,
+                          HostThread) {
   return DispatchUpsampleNearestFwd(plan, small, large, HostBackend());
 }
 
-int RunUpsampleNearestBwd(const Plan& plan, const void* large, void* small) {
+int RunUpsampleNearestBwd(const Plan& plan, const void* large, void* small,
+                          HostThread) {
   return DispatchUpsampleNearestBwd(plan, large, small, HostBackend());
 }
 

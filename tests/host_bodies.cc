@@ -169,14 +169,14 @@ struct UpsampleProblem : Problem {
   int RunForward(Element element, int64_t alignment, const void* from, void* to) const {
     Plan plan = PlanUpsampleNearestFwd(Merged(), element, alignment);
     if (wide) Widen(plan);
-    return RunUpsampleNearestFwd(plan, from, to);
+    return RunUpsampleNearestFwd(plan, from, to, HostThread());
   }
 
   int RunBackward(Element element, int64_t alignment, const void* from,
                   void* to) const {
     Plan plan = PlanUpsampleNearestBwd(Merged(), element, alignment);
     if (wide) Widen(plan);
-    return RunUpsampleNearestBwd(plan, from, to);
+    return RunUpsampleNearestBwd(plan, from, to, HostThread());
   }
 
   void Print() const {}
@@ -250,7 +250,7 @@ struct JoinProblem : UpsampleProblem {
       plan.items =
           plan.upsampled.items + extents.skip_bytes / plan.upsampled.unit_bytes;
     }
-    return RunUpsampleConcat(plan, from, skip, to);
+    return RunUpsampleConcat(plan, from, skip, to, HostThread());
   }
 
   int RunBackwardOfPart(Element element, int64_t alignment, const char* from,
@@ -259,7 +259,7 @@ struct JoinProblem : UpsampleProblem {
     Plan plan =
         PlanUpsampleNearestBwd(part_, element, PartAlignment(extents, alignment));
     if (wide) Widen(plan);
-    return RunUpsampleNearestBwd(plan, from + extents.upsampled_at, to);
+    return RunUpsampleNearestBwd(plan, from + extents.upsampled_at, to, HostThread());
   }
 
   int RunAdd(Element element, int64_t alignment, const void* from, const void* lateral,
@@ -267,7 +267,7 @@ struct JoinProblem : UpsampleProblem {
     const Element number = {NumberBytes(element), element.format, 1};
     Plan plan = PlanUpsampleAdd(Merged(), element, wide ? number.bytes : alignment);
     if (wide) Widen(plan);
-    return RunUpsampleAdd(plan, from, lateral, to);
+    return RunUpsampleAdd(plan, from, lateral, to, HostThread());
   }
 
  private:
@@ -319,14 +319,14 @@ struct ResizeProblem : Problem {
   int RunForward(Element element, int64_t alignment, const void* from, void* to) const {
     const ResizePlan plan =
         Planned(&PlanResizeNearestFwd, index_tables_, element, alignment);
-    return RunResizeNearestFwd(plan, from, to);
+    return RunResizeNearestFwd(plan, from, to, HostThread());
   }
 
   int RunBackward(Element element, int64_t alignment, const void* from,
                   void* to) const {
     const ResizePlan plan =
         Planned(&PlanResizeNearestBwd, first_tables_, element, alignment);
-    return RunResizeNearestBwd(plan, from, to);
+    return RunResizeNearestBwd(plan, from, to, HostThread());
   }
 
   void Print() const {
@@ -642,9 +642,9 @@ bool CheckShuffle(const ShuffleProblem& problem, Element element) {
     });
   };
   if (RunPixelShuffleFwd(plan(Direction::kForward, packed, image), packed.data(),
-                         image.data()) ||
+                         image.data(), HostThread()) ||
       RunPixelShuffleBwd(plan(Direction::kBackward, image, back), image.data(),
-                         back.data()))
+                         back.data(), HostThread()))
     return false;
   std::vector<char> wanted(back.bytes(), 0);
   for (int64_t i = 0; i < count; ++i) {
@@ -678,7 +678,8 @@ bool CheckShuffleSum(const ShuffleProblem& problem, Element element) {
   });
   const ShuffleSum sum = {adds ? added.data() : nullptr, bias.data(), of_each,
                           relu ? Activation::kRelu : Activation::kNone};
-  if (RunPixelShuffleSum(plan, packed.data(), sum, image.data())) return false;
+  if (RunPixelShuffleSum(plan, packed.data(), sum, image.data(), HostThread()))
+    return false;
   const auto at = [&](const Buffer& buffer, int64_t i) {
     return Decode(element.format, buffer.data() + i * bytes);
   };

@@ -292,7 +292,9 @@ def test_arrays_shard_over_gpus_without_collectives(h100s, name, axis):
     for program in programs:
         assert program.calls()
         assert program.count(*COLLECTIVES) == 0
-        assert program.count("copy", "transpose", "scatter", "gather") == 0
+        # XLA transposes the kernel of a convolution for itself.
+        moves = program.count("copy", "transpose", "scatter", "gather")
+        assert moves == (name == "conv")
     part = [n // 4 if a == axis else n for a, n in enumerate(y.shape)]
     assert str(part).replace(" ", "") in forward.text.split("->")[1].split("\n")[0]
 
