@@ -76,6 +76,31 @@ CaseT = TypeVar("CaseT", bound=Case)
 Forms = Callable[[CaseT], dict[str, Function]]
 
 
+# ------------------------------------------------------------------- steps and checks
+
+
+def step(forward: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """Value and gradients of the mean square, summed over the arrays of a result."""
+
+    def loss(*operands: Any) -> jax.Array:
+        arrays = jax.tree.leaves(forward(*operands))
+        squares = (jnp.mean(jnp.square(y.astype(jnp.float32))) for y in arrays)
+        return sum(squares, jnp.zeros(()))
+
+    return jax.value_and_grad(loss, argnums)
+
+
+def close(actual: Any, expected: Any, tolerance: float) -> bool:
+    """Whether all arrays together are, to the tolerance of their norm."""
+
+    def norm(arrays: Any) -> float:
+        leaves = (leaf.astype(jnp.float32) for leaf in jax.tree.leaves(arrays))
+        return float(sum(jnp.vdot(leaf, leaf) for leaf in leaves)) ** 0.5
+
+    error = jax.tree.map(lambda a, b: a - b, actual, expected)
+    return norm(error) <= tolerance * norm(expected)
+
+
 # ------------------------------------------------------------------------------ clocks
 
 

@@ -25,7 +25,8 @@ from flax import nnx
 from jax_upsample import upsample_add, upsample_conv, upsample_nearest
 
 FORMS = ("resize", "broadcast", "ours")
-TOLERANCE = 5e-2  # of a result's norm
+# Of all gradients together, for that of a bias before a normalisation is all rounding.
+TOLERANCE = 5e-2
 
 
 # ------------------------------------------------------------------------------ models
@@ -196,12 +197,13 @@ def build(case: Case, form: str) -> tuple[Callable[..., Any], Any, Any]:
         laterals = [jax.random.normal(key, s, dtype) for s in shapes]
         if case.model == "merges":
             return lambda laterals, _: top_down(form, laterals), laterals, None
-        graph, kernels = nnx.split(nnx.List([conv(c, c) for _ in levels]))
+        definition, kernels = nnx.split(nnx.List([conv(c, c) for _ in levels]))
 
         def pyramid(parameters: Any, _: None) -> list[jax.Array]:
             kernels, laterals = parameters
-            maps = zip(nnx.merge(graph, kernels), top_down(form, laterals), strict=True)
-            return [conv(merged) for conv, merged in maps]
+            convs = nnx.merge(definition, kernels)
+            maps = top_down(form, laterals)
+            return [conv(merged) for conv, merged in zip(convs, maps, strict=True)]
 
         return pyramid, (kernels, laterals), None
     kind = UNet if case.model == "U-Net" else Decoder
@@ -210,49 +212,24 @@ def build(case: Case, form: str) -> tuple[Callable[..., Any], Any, Any]:
     return lambda parameters, x: nnx.merge(graph, parameters)(x), parameters, x
 
 
-def step(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Value and gradients by the parameters of the mean square."""
-
-    def loss(parameters: Any, x: Any) -> jax.Array:
-        results = jax.tree.leaves(forward(parameters, x))
-        return sum(
-            (jnp.mean(jnp.square(y.astype(jnp.float32))) for y in results),
-            jnp.zeros(()),
-        )
-
-    return jax.value_and_grad(loss)
-
-
-def close(actual: Any, expected: Any) -> bool:
-    """Whether all arrays together are, to the tolerance.
-
-    One by one they need not be: that of a bias before a normalisation is all rounding.
-    """
-
-    def norm(arrays: Any) -> float:
-        leaves = (leaf.astype(jnp.float32) for leaf in jax.tree.leaves(arrays))
-        return float(sum(jnp.vdot(leaf, leaf) for leaf in leaves)) ** 0.5
-
-    error = jax.tree.map(lambda a, b: a - b, actual, expected)
-    return norm(error) <= TOLERANCE * norm(expected)
-
-
 def rows(case: Case, iterations: int) -> Iterator[harness.Row]:
     """Checks and times every form of a case."""
     clock = harness.times()
-    for direction, wrap in (("inference", lambda f: f), ("step", step)):
+    for direction, wrap in (("inference", lambda f: f), ("step", harness.step)):
         expected = None
         for name in ("broadcast", "resize", "ours"):
             forward, parameters, x = build(case, name)
             function = jax.jit(wrap(forward))
             actual = function(parameters, x)
+            if direction == "step":
+                _, actual = actual  # the gradients
             expected = actual if expected is None else expected
             us = clock(lambda both, f=function: f(*both), (parameters, x), iterations)
             yield {
                 "case": str(case),
                 "direction": direction,
                 "form": name,
-                "right": close(actual, expected),
+                "right": harness.close(actual, expected, TOLERANCE),
                 "us": us,
                 "median_us": statistics.median(us),
             }
