@@ -9,7 +9,9 @@ programs of several devices the scales go to the end, *tiled*: the small array i
 by an `sdy.sharding_rule`.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,6 +19,27 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
+from jax.sharding import AxisType
+
+
+def lower(function: Callable[..., jax.Array]) -> Callable[..., Any]:
+    """The lowering rule of (operands, **parameters) -> array, written in JAX.
+
+    Over Explicit mesh axes the result keeps the sharding of its type, and XLA finds
+    those within, for which `lax` would ask.
+    """
+
+    def rule(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
+        of_params = functools.partial(function, **params)
+        result: Any = ctx.avals_out[0]
+        mesh = result.sharding.mesh
+        if AxisType.Explicit not in mesh.axis_types:
+            return mlir.lower_fun(of_params, multiple_results=False)(ctx, *operands)
+        automatic = jax.sharding.auto_axes(of_params, out_sharding=result.sharding)
+        with jax.sharding.use_abstract_mesh(mesh):
+            return mlir.lower_fun(automatic, multiple_results=False)(ctx, *operands)
+
+    return rule
 
 
 def call(
@@ -106,7 +129,7 @@ def call_of_small_and_large(
             y = lax.transpose(y, _major_to_minor(y.ndim, axes))
         return lax.reshape(y, result.shape)
 
-    return mlir.lower_fun(tiled, multiple_results=False)(ctx, *operands)
+    return lower(tiled)(ctx, *operands)
 
 
 def is_partitioned(ctx: mlir.LoweringRuleContext) -> bool:

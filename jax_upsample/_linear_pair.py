@@ -15,7 +15,7 @@ from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, xla
 
-from jax_upsample import _ffi
+from jax_upsample import _calls, _ffi
 
 _VECTOR_BYTES = 16  # the widest access of a GPU thread
 
@@ -155,7 +155,7 @@ def _lowering(
     name: str, of: Map, direction: str, platform: str | None
 ) -> Callable[..., Any]:
     """The lowering rule for a platform; None is every one that has no kernels."""
-    plain = mlir.lower_fun(of.plain, multiple_results=False)
+    plain = _calls.lower(of.plain)
 
     def rule(
         ctx: mlir.LoweringRuleContext,

@@ -427,10 +427,10 @@ def _sum_kernel(
         # A part of the leading axes then has its part of the bias.
         shape = (*of_x.shape[: axes[0]], *of_bias.shape)
         of_each = of_bias.update(shape=shape)
-        (bias,) = mlir.lower_fun(
-            lambda b: lax.broadcast_in_dim(b, shape, (len(shape) - 1,)),
-            multiple_results=False,
-        )(ctx.replace(avals_in=[of_bias], avals_out=[of_each]), bias)
+        spread = _calls.lower(
+            lambda b: lax.broadcast_in_dim(b, shape, (len(shape) - 1,))
+        )
+        (bias,) = spread(ctx.replace(avals_in=[of_bias], avals_out=[of_each]), bias)
         ctx = ctx.replace(avals_in=[of_x, of_each, *of_added])
     code = list(ACTIVATIONS).index(activation)
     return _call_sum(ctx, x, bias, *added, axes=axes, activation=code, **params)

@@ -17,7 +17,7 @@ import numpy as np
 from jax import export, lax
 from jax.interpreters import mlir
 
-from jax_upsample import _arguments, _linear_pair, _nearest_rules
+from jax_upsample import _arguments, _calls, _linear_pair, _nearest_rules
 from jax_upsample._arguments import Implementation
 from jax_upsample._nearest_rules import RULES, Rule, Scale
 from jax_upsample._upsample_nearest import movable, sum_dtype, upsample_nearest_fwd_p
@@ -406,7 +406,7 @@ def _kernel(direction: str, shape_rule: Callable[..., Any]) -> Callable[..., Any
             x = call(x, axes=axes[group], maps=maps[group])
         return x.astype(dtype)
 
-    return mlir.lower_fun(calls, multiple_results=False)
+    return _calls.lower(calls)
 
 
 def _plain_fwd_is_faster(

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jax_upsample import _arguments, _linear_pair
 from jax_upsample._arguments import Implementation
@@ -152,20 +153,27 @@ def upsample_conv(
     if activation is not None and not jnp.issubdtype(dtype, jnp.floating):
         raise TypeError(f"{function}: activation needs floats, got {dtype}")
     taps = lax.transpose(weights, conv.rhs_spec)  # outputs, channels, *window
-    channels, added = array.shape[conv.channel], None
+    beside = None
     if skip is None:
         _check_channels(function, array, taps, conv, 0)
     else:
         beside = _arguments.array(function, skip, "skip")
         _check_skip(function, array, beside, conv)
         _check_channels(function, array, taps, conv, beside.shape[conv.channel])
-        added = _convolve(
-            beside, taps[:, channels:], conv.padding, conv, conv.rhs_dilation
-        )
-        taps = taps[:, :channels]
     if bias is not None:
         bias = _canonical_bias(function, bias, taps, conv)
-    return _upsampled(array, taps, bias, added, conv, activation, method)
+
+    def form(
+        x: jax.Array, taps: jax.Array, bias: jax.Array | None, skip: jax.Array | None
+    ) -> jax.Array:
+        added, channels = None, x.shape[conv.channel]
+        if skip is not None:
+            of_skip = taps[:, channels:]
+            added = _convolve(skip, of_skip, conv.padding, conv, conv.rhs_dilation)
+            taps = taps[:, :channels]
+        return _upsampled(x, taps, bias, added, conv, activation, method)
+
+    return _over_explicit_axes(form, array, taps, conv)(array, taps, bias, beside)
 
 
 # ------------------------------------------------------------------------- arguments
@@ -688,6 +696,25 @@ def _crop(y: jax.Array, parts: list[tuple[int, int]], conv: _Conv) -> jax.Array:
     for place, (first, size) in zip(conv.out_spec[2:], parts, strict=True):
         y = lax.slice_in_dim(y, first, first + size, axis=place)
     return y
+
+
+def _over_explicit_axes(
+    form: Callable[..., jax.Array], x: jax.Array, taps: jax.Array, conv: _Conv
+) -> Callable[..., jax.Array]:
+    """`form`, over Explicit mesh axes too, within which XLA finds the shardings.
+
+    The result is sharded like `x`, its channels like the outputs of the kernel.
+    """
+    sharding: Any = jax.typeof(x).sharding
+    if AxisType.Explicit not in sharding.mesh.axis_types:
+        return form
+    of_taps: Any = jax.typeof(taps).sharding
+    spec: list[Any] = [None] * x.ndim
+    for place, axis in zip(conv.out_spec, conv.lhs_spec, strict=True):
+        spec[place] = sharding.spec[axis]
+    spec[conv.out_spec[1]] = of_taps.spec[0]
+    result = NamedSharding(sharding.mesh, PartitionSpec(*spec))
+    return jax.sharding.auto_axes(form, out_sharding=result)
 
 
 def _convolve(

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.interpreters import ad, mlir
+from jax.sharding import AxisType
 
 from jax_upsample import _arguments, _linear_pair, _resize_nearest, _upsample_nearest
 from jax_upsample._arguments import Implementation
@@ -231,6 +232,14 @@ def _canonicalize(
         function, x, factors, canonical_axes, implementation
     )
     x, other = _linear_pair.alike(x, other)
+    types: Any = jax.typeof(x), jax.typeof(other)
+    shardings = [of.sharding for of in types]
+    is_explicit = any(AxisType.Explicit in s.mesh.axis_types for s in shardings)
+    if is_explicit and shardings[0].spec != shardings[1].spec:
+        raise ValueError(
+            f"{function}: x and {name} must be sharded alike over Explicit axes of a "
+            f"mesh, got {types[0]} and {types[1]}"
+        )
     return x, other, params
 
 

@@ -16,12 +16,13 @@ PROGRAM = """
 import re, sys
 import numpy as np
 import jax, jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 from jax_upsample import *
 
-implementation = sys.argv[1]
+implementation, axis_type = sys.argv[1], AxisType[sys.argv[2]]
 COLLECTIVE = r" (all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter)"
-mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("a", "b"))
+devices = np.array(jax.devices()).reshape(4, 2)
+mesh = Mesh(devices, ("a", "b"), axis_types=(axis_type,) * 2)
 options = {"implementation": implementation}
 
 
@@ -101,8 +102,10 @@ def pull(function, operands):
 
 def check(name, function, operands, specs, collectives):
     both = pull(function, operands)
-    shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
-    compiled = jax.jit(both, in_shardings=shardings).lower(*operands).compile()
+    placed = [
+        jax.device_put(a, NamedSharding(mesh, s)) for a, s in zip(operands, specs)
+    ]
+    compiled = jax.jit(both).lower(*placed).compile()
     text = compiled.as_text()
     if implementation == "kernel":
         assert "jax_upsample_" in text, name
@@ -111,9 +114,7 @@ def check(name, function, operands, specs, collectives):
         # The gradients of what every device has are summed over the devices.
         shared = any(spec == P() for spec in specs)
         assert found <= ({"all-reduce"} if shared else set()), (name, found)
-    y, cotangents = compiled(
-        *(jax.device_put(a, s) for a, s in zip(operands, shardings))
-    )
+    y, cotangents = compiled(*placed)
     if collectives is not None:
         assert not y.sharding.is_fully_replicated, name
     wanted = jax.jit(both)(*operands)
@@ -124,7 +125,19 @@ def check(name, function, operands, specs, collectives):
 for name, case in CASES.items():
     check(name, *case, collectives=())
 for name, case in OTHERS.items():
+    if name == "unlike" and axis_type == AxisType.Explicit:
+        try:
+            check(name, *case, collectives=None)
+        except ValueError as error:
+            assert "must be sharded alike" in str(error)
+            continue
+        raise AssertionError("joined what is sharded in two ways")
     check(name, *case, collectives=None)
+if axis_type == AxisType.Explicit:
+    for spec in P("b", "a"), P("a", None, "b"):
+        check("rows", conv, CASES["conv"][1], (spec, spec, P(), P()), collectives=None)
+    print("all right")
+    sys.exit()
 
 # Uneven parts, also of fewer rows than devices: a gradient of wrong parts is silent.
 def constrained(function, specs):
@@ -156,15 +169,19 @@ print("all right")
 """
 
 
+@pytest.mark.parametrize("axis_type", ["Auto", "Explicit"])
 @pytest.mark.parametrize("implementation", ["kernel", "xla"])
-def test_arrays_shard_without_collectives(implementation, kernel):
-    """Forward and gradient of every op; and any other sharding gives right values."""
+def test_arrays_shard_without_collectives(implementation, axis_type, kernel):
+    """Forward and gradient of every op; and any other sharding gives right values.
+
+    Over Explicit axes the type of the result says how it is sharded.
+    """
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
     }
     finished = subprocess.run(
-        [sys.executable, "-c", PROGRAM, implementation],
+        [sys.executable, "-c", PROGRAM, implementation, axis_type],
         capture_output=True,
         text=True,
         env=environment,
