@@ -1,5 +1,6 @@
 """Upsampling for JAX at memory speed."""
 
+from jax_upsample._ffi import export_disabled_checks as export_disabled_checks
 from jax_upsample._pixel_shuffle import pixel_shuffle as pixel_shuffle
 from jax_upsample._pixel_shuffle import pixel_unshuffle as pixel_unshuffle
 from jax_upsample._resize import interpolate as interpolate

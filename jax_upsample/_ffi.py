@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import jax
+import jax.export
 
 _REGISTERED_AS = {"cpu": "cpu", "cuda": "CUDA"}  # lowering platform: FFI platform
 
@@ -27,6 +28,7 @@ class Extension:
       api_version: the FFI API version (major, minor) that it was compiled with.
       runtime_api_version: the version of the installed jaxlib.
       platforms: the lowering platforms ("cpu", "cuda") that have kernels.
+      targets: the names of the FFI targets.
     """
 
     module: ModuleType | None
@@ -34,6 +36,7 @@ class Extension:
     api_version: tuple[int, int] | None
     runtime_api_version: tuple[int, int] | None
     platforms: frozenset[str]
+    targets: frozenset[str]
 
     def dtypes(self, direction: str) -> frozenset[str]:
         """Names of the dtypes that the kernels of `direction` ("fwd", "bwd") take."""
@@ -103,22 +106,50 @@ def load() -> Extension:
     try:
         from jax_upsample import _kernels
     except ImportError as error:
-        return Extension(None, _import_problem(error), None, None, frozenset())
+        why = _import_problem(error)
+        return Extension(None, why, None, None, frozenset(), frozenset())
     compiled, runtime = _kernels.FFI_API_VERSION, runtime_api_version()
     problem = version_problem(compiled, runtime)
-    platforms = set()
+    platforms, targets = set[str](), set[str]()
     if problem is None:
         for platform, registered_as in _REGISTERED_AS.items():
             for name, handler in _kernels.registrations(platform).items():
                 jax.ffi.register_ffi_target(name, handler, platform=registered_as)
                 jax.ffi.register_ffi_target_as_batch_partitionable(name)
                 platforms.add(platform)
-    return Extension(_kernels, problem, compiled, runtime, frozenset(platforms))
+                targets.add(name)
+    return Extension(
+        _kernels, problem, compiled, runtime, frozenset(platforms), frozenset(targets)
+    )
 
 
 # At import, not at first use: a stored program that calls the targets needs no more
 # than `import jax_upsample`.
 EXTENSION = load()
+
+
+def export_disabled_checks() -> list[jax.export.DisabledSafetyCheck]:
+    """What `jax.export.export` must not check of programs that call the kernels.
+
+    JAX exports no custom calls unasked, for it cannot know whether they will mean the
+    same later. These will: a target with another meaning gets another name. Programs of
+    `implementation="xla"` need none of it.
+
+    Returns:
+      `DisabledSafetyCheck.custom_call` of every target, for `disabled_checks`.
+
+    Example:
+      >>> import jax
+      >>> import jax_upsample
+      >>> exported = jax.export.export(
+      ...     jax.jit(jax_upsample.upsample_nearest),
+      ...     disabled_checks=jax_upsample.export_disabled_checks(),
+      ... )(jax.ShapeDtypeStruct((1, 2, 2, 8), "float32"))
+      >>> exported.out_avals[0].shape
+      (1, 4, 4, 8)
+    """
+    call = jax.export.DisabledSafetyCheck.custom_call
+    return [call(target) for target in sorted(EXTENSION.targets)]
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.experimental import jet
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, xla
 
@@ -66,6 +67,7 @@ def define_one(
     """
     primitive = define_without_derivatives(name, of, sums=sums)
     ad.deflinear2(primitive, transpose)
+    jet.deflinear(primitive)
     return primitive
 
 

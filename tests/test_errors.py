@@ -218,7 +218,9 @@ class TestKernelWhereThereIsNone:
     @pytest.fixture
     def no_extension(self, monkeypatch):
         """A process in which the compiled module did not load."""
-        extension = _ffi.Extension(None, self.PROBLEM, None, None, frozenset())
+        extension = _ffi.Extension(
+            None, self.PROBLEM, None, None, frozenset(), frozenset()
+        )
         monkeypatch.setattr(_ffi, "EXTENSION", extension)
 
     @pytest.mark.usefixtures("no_extension")

@@ -132,7 +132,9 @@ def test_cpu_runs_the_host_kernels_on_request():
 
 
 def test_gpu_without_kernels_warns_once_and_runs_plain_xla(monkeypatch):
-    without = _ffi.Extension(None, "it was left out", None, None, frozenset())
+    without = _ffi.Extension(
+        None, "it was left out", None, None, frozenset(), frozenset()
+    )
     monkeypatch.setattr(_ffi, "EXTENSION", without)
     _ffi.warn_no_cuda_kernel.cache_clear()
     with pytest.warns(RuntimeWarning, match="no CUDA kernels here .* it was left out"):

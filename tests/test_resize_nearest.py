@@ -26,7 +26,12 @@ from conftest import (
 from jax import export, lax
 from jax.dtypes import float0
 
-from jax_upsample import interpolate, resize, resize_nearest
+from jax_upsample import (
+    export_disabled_checks,
+    interpolate,
+    resize,
+    resize_nearest,
+)
 
 FWD, BWD = "resize_nearest_fwd", "resize_nearest_bwd"
 RULES = ("jax", "half_pixel", "asymmetric", "torch", "torch_exact")
@@ -442,12 +447,6 @@ def test_eval_shape(implementation):
     assert (y.shape, y.dtype) == ((2**15, 2**15, 1777, 2**10), jnp.bfloat16)
 
 
-CHECKS = [
-    export.DisabledSafetyCheck.custom_call(f"jax_upsample_resize_nearest_{d}_v1")
-    for d in ("fwd", "bwd")
-]
-
-
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(
     ("dimensions", "resized", "shape"),
@@ -467,7 +466,7 @@ def test_export(dimensions, resized, shape, rule, implementation):
         )
 
     spec = jax.ShapeDtypeStruct(export.symbolic_shape(dimensions), np.float64)
-    checks = [] if implementation == "xla" else CHECKS
+    checks = [] if implementation == "xla" else export_disabled_checks()
     exported = export.export(jax.jit(f), disabled_checks=checks)(spec)
     restored = export.deserialize(exported.serialize(vjp_order=1))
     x = integers(shape)

@@ -24,10 +24,15 @@ from conftest import assert_equal, equations, platform, primitives
 from jax import export, lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.dtypes import float0
-from jax.experimental import checkify
+from jax.experimental import checkify, jet
 from jax.test_util import check_grads
 
-from jax_upsample import _ffi, upsample_nearest, upsample_nearest_custom_vjp
+from jax_upsample import (
+    _ffi,
+    export_disabled_checks,
+    upsample_nearest,
+    upsample_nearest_custom_vjp,
+)
 
 FWD, BWD = "upsample_nearest_fwd", "upsample_nearest_bwd"
 SCALE = (2, 3)
@@ -250,6 +255,15 @@ def test_third_order_against_finite_differences(implementation, mode):
     f = up(implementation, scale=(2, 3), axes=(0, 1))
     x = np.random.default_rng(0).standard_normal((2, 2))
     check_grads(lambda x: jnp.sin(f(x)), (x,), order=3, modes=[mode])
+
+
+def test_jet(implementation):
+    """Taylor coefficients: those of an upsampling are upsampled."""
+    f = up(implementation)
+    series = [integers(SHAPE, seed) for seed in (1, 2, 3)]
+    y, coefficients = jet.jet(f, (X,), (series,))
+    for actual, x in zip([y, *coefficients], [X, *series], strict=True):
+        np.testing.assert_allclose(actual, numpy_up(x, AXES), rtol=1e-12)
 
 
 # ------------------------------------------------------------------------- control flow
@@ -817,10 +831,7 @@ class TestCustomVjp:
 
 # ------------------------------------------------------------------------------- export
 
-CHECKS = [
-    export.DisabledSafetyCheck.custom_call(f"jax_upsample_nearest_{direction}_v1")
-    for direction in ("fwd", "bwd")
-]
+CHECKS = export_disabled_checks()
 
 
 def restored(f, *args, **options):
