@@ -415,8 +415,10 @@ def _plain_fwd_is_faster(
     """Whether elements exceed 16 bits, or rows of the target are no whole vectors.
 
     Otherwise the kernel took 0.5 to 1.0 of plain XLA's time on an H200, here 0.9 to 1.9
-    (`benchmarks/resize_nearest.py`).
+    (`benchmarks/resize_nearest.py`). Several devices would have to gather its operand.
     """
+    if _calls.is_partitioned(ctx):
+        return True
     target: Any = ctx.avals_out[0]
     row = target.shape[axes[-1] :]
     if target.dtype.itemsize > 2 or not all(isinstance(size, int) for size in row):

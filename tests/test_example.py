@@ -1,7 +1,11 @@
-"""The example that the README shows, run short: trains, beats the noise, draws."""
+"""The examples, run short: the one that the README shows, and on several devices."""
 
+import functools
 import importlib.util
 import math
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -54,3 +58,27 @@ def test_kernel_and_xla_give_one_figure(example, tmp_path, kernel):
 
 def test_photographs_of_training_and_validation_differ(example):
     assert not set(example.TRAINING) & set(example.VALIDATION)
+
+
+@functools.cache
+def losses(*options):
+    """What examples/sharded_training.py prints."""
+    program = EXAMPLE.with_name("sharded_training.py")
+    finished = subprocess.run(
+        [sys.executable, program, "--steps", "3", *options],
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    return [float(loss) for loss in re.findall(r" loss (\S+)", finished.stdout)]
+
+
+@pytest.mark.parametrize("shard", ["batch", "rows"])
+def test_several_processes_train_like_one_device(shard, kernel):
+    """Two processes of four CPU devices each, by the collectives of the runtime."""
+    alone = losses("--processes", "1", "--devices", "1")
+    by = ("--shard", shard, "--implementation", kernel)
+    together = losses("--processes", "2", "--devices", "4", *by)
+    assert len(alone) == len(together) == 3
+    for one, all_eight in zip(alone, together, strict=True):
+        assert math.isclose(one, all_eight, rel_tol=1e-5)

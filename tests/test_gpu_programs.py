@@ -299,6 +299,20 @@ def test_arrays_shard_over_gpus_without_collectives(h100s, name, axis):
     assert str(part).replace(" ", "") in forward.text.split("->")[1].split("\n")[0]
 
 
+@pytest.mark.parametrize("axis", [0, 3])
+def test_resized_batches_and_channels_shard(h100s, axis):
+    """By the default, which is plain XLA on several devices."""
+    over = NamedSharding(Mesh(h100s, "n"), PartitionSpec(*(None,) * axis, "n"))
+
+    def both(x):
+        y, transpose = jax.vjp(lambda x: resize_nearest(x, (8, 25, 41, 64)), x)
+        return y, transpose(y)
+
+    program = Program(both, over, (8, 16, 16, 64))
+    assert program.calls() == []
+    assert program.count(*COLLECTIVES) == 0
+
+
 def test_the_check_of_collectives_can_fail(h100s):
     """jax.image.resize along a sharded axis gathers it."""
     rows = NamedSharding(Mesh(h100s, "h"), PartitionSpec(None, "h"))
