@@ -169,19 +169,105 @@ print("all right")
 """
 
 
-@pytest.mark.parametrize("axis_type", ["Auto", "Explicit"])
-@pytest.mark.parametrize("implementation", ["kernel", "xla"])
-def test_arrays_shard_without_collectives(implementation, axis_type, kernel):
-    """Forward and gradient of every op; and any other sharding gives right values.
+OTHER_WAYS = """
+import re, sys
+import numpy as np
+import jax, jax.numpy as jnp
+from jax import export, lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax_upsample import *
 
-    Over Explicit axes the type of the result says how it is sharded.
-    """
+implementation = sys.argv[1]
+GATHERS = r" (all-gather|all-to-all|collective-permute|reduce-scatter)"
+mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("a", "b"))
+x = jnp.asarray(np.random.default_rng(0).integers(-4, 5, (8, 4, 6, 16)), jnp.float32)
+
+
+def up(x):
+    return upsample_nearest(x, implementation=implementation)
+
+
+def add(x):
+    return upsample_add(x, up(x), implementation=implementation)
+
+
+def conv(x):
+    kernel = jnp.ones((3, 3, 16, 8))
+    return upsample_conv(x, kernel, implementation=implementation)
+
+
+def both(f):
+    def run(x):
+        y, transpose = jax.vjp(f, x)
+        return y, transpose(2 * y)[0]
+
+    return run
+
+
+def same(actual, expected, name):
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, err_msg=name)
+
+
+for f in up, add, conv:
+    wanted = both(f)(x)
+    for check_vma in True, False:
+        for names, spec in (
+            ({"a", "b"}, P(("a", "b"))),
+            ({"a", "b"}, P("a", "b")),
+            ({"a"}, P("a")),  # XLA partitions what is left, over b
+        ):
+            if f is conv and spec == P("a", "b"):
+                continue  # its windows reach over the seams of the rows
+            cut = jax.shard_map(
+                both(f), mesh=mesh, in_specs=spec, out_specs=spec, axis_names=names,
+                check_vma=check_vma,
+            )
+            rows = P("a", "b") if names == {"a"} else spec
+            placed = jax.device_put(x, NamedSharding(mesh, rows))
+            compiled = jax.jit(cut).lower(placed).compile()
+            same(compiled(placed), wanted, f"{f.__name__} {names} {spec}")
+            if f is not conv:
+                assert not re.search(GATHERS, compiled.as_text()), (f, names, spec)
+
+    same(jax.pmap(both(f))(x[:, None]), jax.tree.map(lambda a: a[:, None], wanted), "pmap")
+
+    # Stacked images, the stack over a mesh axis.
+    stack = jnp.stack([x, 2 * x, 3 * x, 4 * x])
+    placed = jax.device_put(stack, NamedSharding(mesh, P("a")))
+    mapped = jax.jit(jax.vmap(both(f), spmd_axis_name="a"))
+    same(mapped(placed), jax.vmap(both(f))(stack), "vmap")
+    assert not re.search(GATHERS, mapped.lower(placed).compile().as_text())
+
+    # A loop over a sharded array.
+    def scanned(x):
+        return lax.scan(lambda total, x: (total + f(x).sum(), f(x)), 0.0, x)
+
+    placed = jax.device_put(stack, NamedSharding(mesh, P(None, "a")))
+    same(jax.jit(scanned)(placed), scanned(stack), "scan")
+
+    # A stored program of eight devices.
+    rows = NamedSharding(mesh, P(None, "a"))
+    stored = export.export(
+        jax.jit(f, in_shardings=rows), disabled_checks=export_disabled_checks()
+    )(x).serialize()
+    again = jax.jit(export.deserialize(stored).call)
+    placed = jax.device_put(x, rows)
+    same(again(placed), f(x), "export")
+    if f is not conv:
+        assert not re.search(GATHERS, again.lower(placed).compile().as_text())
+print("all right")
+"""
+
+
+def run(program, *arguments):
+    """`program` in a process of eight CPU devices."""
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
     }
     finished = subprocess.run(
-        [sys.executable, "-c", PROGRAM, implementation, axis_type],
+        [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
         env=environment,
@@ -189,3 +275,20 @@ def test_arrays_shard_without_collectives(implementation, axis_type, kernel):
     )
     assert finished.returncode == 0, finished.stderr[-3000:]
     assert "all right" in finished.stdout
+
+
+@pytest.mark.parametrize("axis_type", ["Auto", "Explicit"])
+@pytest.mark.parametrize("implementation", ["kernel", "xla"])
+def test_arrays_shard_without_collectives(implementation, axis_type, kernel):
+    """Forward and gradient of every op; and any other sharding gives right values.
+
+    Over Explicit axes the type of the result says how it is sharded. Reports C113,
+    C114, C116.
+    """
+    run(PROGRAM, implementation, axis_type)
+
+
+@pytest.mark.parametrize("implementation", ["kernel", "xla"])
+def test_other_ways_to_several_devices(implementation, kernel):
+    """shard_map, pmap, vmap over a mesh axis, scan, export. Reports C115, C117."""
+    run(OTHER_WAYS, implementation)
