@@ -230,7 +230,8 @@ for f in up, add, conv:
             if f is not conv:
                 assert not re.search(GATHERS, compiled.as_text()), (f, names, spec)
 
-    same(jax.pmap(both(f))(x[:, None]), jax.tree.map(lambda a: a[:, None], wanted), "pmap")
+    apart = jax.tree.map(lambda a: a[:, None], wanted)
+    same(jax.pmap(both(f))(x[:, None]), apart, "pmap")
 
     # Stacked images, the stack over a mesh axis.
     stack = jnp.stack([x, 2 * x, 3 * x, 4 * x])
@@ -260,11 +261,12 @@ print("all right")
 """
 
 
-def run(program, *arguments):
-    """`program` in a process of eight CPU devices."""
+def run(program, *arguments, **variables):
+    """`program` in a process of eight CPU devices; what it prints."""
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        **variables,
     }
     finished = subprocess.run(
         [sys.executable, "-c", program, *arguments],
@@ -275,6 +277,7 @@ def run(program, *arguments):
     )
     assert finished.returncode == 0, finished.stderr[-3000:]
     assert "all right" in finished.stdout
+    return finished.stdout
 
 
 @pytest.mark.parametrize("axis_type", ["Auto", "Explicit"])
@@ -292,3 +295,37 @@ def test_arrays_shard_without_collectives(implementation, axis_type, kernel):
 def test_other_ways_to_several_devices(implementation, kernel):
     """shard_map, pmap, vmap over a mesh axis, scan, export. Reports C115, C117."""
     run(OTHER_WAYS, implementation)
+
+
+def test_the_partitioner_before_shardy(kernel):
+    """Report C118."""
+    run(PROGRAM, kernel, "Auto", JAX_USE_SHARDY_PARTITIONER="0")
+
+
+CACHED = """
+import jax, jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax_upsample import *
+
+found = []
+jax.monitoring.register_event_listener(lambda name, **_: found.append(name))
+rows = NamedSharding(Mesh(jax.devices(), "d"), P(None, "d"))
+for sharding in None, rows:
+    x = jax.device_put(jnp.ones((1, 8, 8, 16)), sharding)
+    up = jax.jit(lambda x: upsample_nearest(x, implementation="kernel"))
+    found.clear()
+    jax.block_until_ready(up(x))
+    print(found.count("/jax/compilation_cache/cache_hits"), end=" ")
+print("all right")
+"""
+
+
+def test_compiled_programs_are_found_again(kernel, tmp_path):
+    """By another process, on one device and on eight. Report C140."""
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    assert run(CACHED, **cache).startswith("0 0")
+    assert run(CACHED, **cache).startswith("1 1")
