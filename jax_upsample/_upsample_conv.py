@@ -84,7 +84,8 @@ def upsample_conv(
         three spatial axes; of floats, complex numbers or integers.
       kernel: array (*window, channels, outputs), or as `dimension_numbers` says, of the
         dtype of `x`; with `skip`, its channels are those of `x`, then those of `skip`.
-      scale: a positive int for all spatial axes or one for each.
+      scale: a positive int for all spatial axes or one for each, in the order of the
+        kernel's, as padding and dilation there.
       skip: array of the dtype of `x` and of the shape of `x` upsampled, but for its
         channels.
       bias: array (outputs,) of the result's dtype, added.
