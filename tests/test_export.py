@@ -1,5 +1,7 @@
 """Stored programs: every target, written by an earlier version, means the same now.
 
+Reports C124 (attributes that are arrays) and C127 (custom calls).
+
 `python tests/test_export.py` writes the program anew. That is for new targets only, in
 a new file: the stored ones are what a version promises.
 """
