@@ -5,7 +5,7 @@ was cropped. `pixel_shuffle_sum_p` adds to the forward, which ends a convolution
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import jax
@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.interpreters import batching, mlir
+from jax.sharding import AxisType
 
 from jax_upsample import _arguments, _calls, _linear_pair
 from jax_upsample._arguments import Implementation
@@ -98,7 +99,7 @@ def pixel_shuffle(
             f"{array.shape[channel]} channels of x (shape {array.shape})"
         )
     if window == 1 or channel_order != "tf":
-        return shuffle(array, by_axis, channel, channel_order)
+        return _plain(shuffle, array, by_axis, channel, channel_order)
     return pixel_shuffle_fwd_p.bind(
         array, **_uncropped(by_axis, channel, implementation)
     )
@@ -153,7 +154,7 @@ def pixel_unshuffle(
                 f"{array.shape}"
             )
     if window == 1 or channel_order != "tf":
-        return unshuffle(array, by_axis, channel, channel_order)
+        return _plain(unshuffle, array, by_axis, channel, channel_order)
     return pixel_shuffle_bwd_p.bind(
         array, **_uncropped(by_axis, channel, implementation)
     )
@@ -204,6 +205,14 @@ def _uncropped(
 
 
 # ------------------------------------------------------------------------ plain forms
+
+
+def _plain(form: Callable[..., jax.Array], x: jax.Array, *rest: Any) -> jax.Array:
+    """`form`, over Explicit mesh axes too: the result is sharded like `x`."""
+    sharding: Any = jax.typeof(x).sharding
+    if AxisType.Explicit not in sharding.mesh.axis_types:
+        return form(x, *rest)
+    return jax.sharding.auto_axes(lambda x: form(x, *rest), out_sharding=sharding)(x)
 
 
 def shuffle(

@@ -467,7 +467,7 @@ def _upsampled(
     after = [s if c else 1 for s, c in zip(conv.scale, commute, strict=True)]
     before = [1 if c else s for s, c in zip(conv.scale, commute, strict=True)]
     axes = _geometry(x, conv)
-    empty = any(axis.size == 0 or axis.outputs <= 0 for axis in axes)
+    empty = 0 in x.shape or any(axis.outputs <= 0 for axis in axes)
     if method is None:
         method = _choose(axes)
     finish = (bias, added, activation)
@@ -477,6 +477,10 @@ def _upsampled(
         )
         y = _convolve(y, taps, conv.padding, conv, conv.rhs_dilation)
         return add_and_activate(y, *finish, conv.out_spec[1])
+    if conv.preferred_element_type is not None and not jnp.issubdtype(
+        x.dtype, jnp.inexact
+    ):  # in which sums of taps do not overflow
+        x, taps = (a.astype(conv.preferred_element_type) for a in (x, taps))
     conv = dataclasses.replace(conv, scale=tuple(before))
     if method == "folded" and not any(commute):
         return _folded(*_alike(x, taps, bias, added), conv, activation)

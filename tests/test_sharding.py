@@ -136,6 +136,10 @@ for name, case in OTHERS.items():
 if axis_type == AxisType.Explicit:
     for spec in P("b", "a"), P("a", None, "b"):
         check("rows", conv, CASES["conv"][1], (spec, spec, P(), P()), collectives=None)
+    for function in pixel_shuffle, pixel_unshuffle:  # in the order of PyTorch
+        y = jax.jit(function)(jax.device_put(nhwc, NamedSharding(mesh, P("a"))))
+        assert jax.typeof(y).sharding.spec == P("a", None, None, None)
+        np.testing.assert_array_equal(y, function(nhwc))
     print("all right")
     sys.exit()
 

@@ -428,3 +428,23 @@ def test_geometry():
     wide = axis.widen(jnp.array([1, 10, 100]), 0)
     assert wide.tolist() == [1, 11, 110, 100]
     assert axis.split(wide, 0).tolist() == [[11, 100], [1, 110]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("wide", ["int32", "float32"])
+def test_sums_of_taps_do_not_overflow(method, wide):
+    """Integers of 8 bits, whose result may be wider."""
+    x, kernel = jnp.full((1, 2, 2, 1), 3, "uint8"), jnp.full((3, 3, 1, 1), 200, "uint8")
+    y = upsample_conv(x, kernel, method=method, preferred_element_type=wide)
+    assert y.dtype == wide
+    assert y[0, 1, 1, 0] == 9 * 3 * 200
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", [(2, 3, 4, 0), (0, 3, 4, 2), (2, 0, 4, 2)])
+def test_nothing_to_convolve(method, shape):
+    x, kernel = jnp.zeros(shape), normal(0, 3, 3, shape[-1], 4)
+    y, transpose = jax.vjp(lambda *a: upsample_conv(*a, method=method), x, kernel)
+    assert y.shape == (shape[0], 2 * shape[1], 8, 4)
+    assert not y.any()
+    assert [g.shape for g in transpose(y)] == [shape, kernel.shape]
