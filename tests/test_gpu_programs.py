@@ -318,6 +318,56 @@ def test_resized_batches_and_channels_shard(h100s, axis):
     assert program.count(*COLLECTIVES) == 0
 
 
+def captured(function, device, dump, *shapes, smallest):
+    """How many of our calls run inside and outside of the program's CUDA graphs."""
+    options = {"xla_gpu_graph_min_graph_size": smallest, "xla_dump_to": str(dump)}
+    operands = [jax.ShapeDtypeStruct(s, jnp.bfloat16) for s in shapes]
+    jitted = jax.jit(function, in_shardings=device, out_shardings=device)
+    calls = jitted.lower(*operands).compile(compiler_options=options).as_text()
+    # Without the second file the passes, capture among them, changed nothing.
+    (file,) = [*dump.glob("*thunk_passes.txt")] or [*dump.glob("*thunk_sequence.txt")]
+    # A graph is one line, and the operations in it the indented lines that follow.
+    outside, inside = [
+        len(re.findall(rf"^{indent}\d+: kCustomCall", file.read_text(), re.M))
+        for indent in ("", " +")
+    ]
+    assert inside + outside == calls.count('custom_call_target="jax_upsample')
+    return inside, outside
+
+
+@pytest.mark.parametrize(
+    "name", ["nearest", "nearest NCHW", "add", "concat", "shuffle"]
+)
+def test_calls_run_in_cuda_graphs(h100, tmp_path, name):
+    """C137: each alone, forward and gradient; test_every_op.py replays them."""
+    function, shapes, _ = SHARDED[name]
+    function = functools.partial(function, implementation="kernel")
+
+    def both(*operands):
+        y, transpose = jax.vjp(function, *operands)
+        return y, transpose(y)
+
+    assert captured(both, h100, tmp_path, *shapes, smallest=1) == (2, 0)
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 9])
+def test_cuda_graphs_by_size(h100, tmp_path, count):
+    """C139: one call is captured where XLA is told to; by itself it takes 5 or more."""
+
+    def chain(x):
+        for _ in range(count):
+            x = upsample_nearest(x, (1, 2))
+        return x
+
+    shape = (1, 8, 2, 64)
+    (tmp_path / "all").mkdir()
+    (tmp_path / "long").mkdir()
+    every = captured(chain, h100, tmp_path / "all", shape, smallest=1)
+    long = captured(chain, h100, tmp_path / "long", shape, smallest=5)
+    assert every == (count, 0)
+    assert long == ((0, count) if count < 5 else (count, 0))
+
+
 def test_the_check_of_collectives_can_fail(h100s):
     """jax.image.resize along a sharded axis gathers it."""
     rows = NamedSharding(Mesh(h100s, "h"), PartitionSpec(None, "h"))
