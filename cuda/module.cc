@@ -86,28 +86,12 @@ nb::dict LaunchPlan(const std::string& direction, const std::string& dtype_name,
       throw nb::value_error("shape and scales: positive, three scales above 1 at most");
     }
   }
-  const Extents extents =
-      MergeDimensions(shape.data(), scales.data(), static_cast<int>(shape.size()));
-  const Plan plan = forward
-                        ? PlanUpsampleNearestFwd(extents, dtype->element, alignment)
-                        : PlanUpsampleNearestBwd(extents, dtype->element, alignment);
+  const Plan plan = PlanUpsampleNearest(
+      forward ? Direction::kForward : Direction::kBackward, shape.data(), scales.data(),
+      static_cast<int>(shape.size()), dtype->element, alignment);
   nb::dict fields;
-  fields["unit_bytes"] = plan.unit_bytes;
-  fields["loaded"] = plan.loaded;
-  fields["stored"] = plan.stored;
-  fields["scale_constant"] = plan.scale_constant;
-  fields["rows_constant"] = plan.rows_constant;
-  fields["contiguous"] = plan.contiguous;
-  fields["flat"] = plan.flat;
-  fields["wide_index"] = plan.wide_index;
-  fields["rows_per_item"] = plan.rows_per_item;
-  fields["lanes"] = plan.lanes;
-  fields["lanes_adjacent"] = plan.lanes_adjacent;
-  fields["items"] = plan.items;
-  fields["grid"] = plan.blocks;
-  fields["block"] = kThreadsPerBlock;
-  fields["bytes_read"] = plan.bytes_read;
-  fields["bytes_written"] = plan.bytes_written;
+  fields["kernel"] = UpsampleNearestKernelName(plan);
+  VisitFields(plan, [&](const char* name, auto value) { fields[name] = value; });
   return fields;
 }
 

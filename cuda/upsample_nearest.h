@@ -16,6 +16,7 @@
 #define JAX_UPSAMPLE_UPSAMPLE_NEAREST_H_
 
 #include <cstdint>
+#include <string>
 
 #include "launch.h"
 
@@ -81,6 +82,36 @@ struct Plan {
 Plan PlanUpsampleNearestFwd(Extents extents, Element element, int64_t alignment,
                             bool may_be_flat = true);
 Plan PlanUpsampleNearestBwd(Extents extents, Element element, int64_t alignment);
+
+// The plan of a whole call: what its handler runs, and what `launch_plan` shows.
+Plan PlanUpsampleNearest(Direction direction, const int64_t* dims,
+                         const int64_t* scales, int rank, Element element,
+                         int64_t alignment);
+
+// Calls visit(name, value) for what describes a launch.
+template <typename Visitor>
+void VisitFields(const Plan& plan, Visitor visit) {
+  visit("unit_bytes", plan.unit_bytes);
+  visit("loaded", plan.loaded);
+  visit("stored", plan.stored);
+  visit("scale_constant", plan.scale_constant);
+  visit("rows_constant", plan.rows_constant);
+  visit("contiguous", plan.contiguous);
+  visit("flat", plan.flat);
+  visit("wide_index", plan.wide_index);
+  visit("rows_per_item", plan.rows_per_item);
+  visit("lanes", plan.lanes);
+  visit("lanes_adjacent", plan.lanes_adjacent);
+  visit("items", plan.items);
+  visit("grid", plan.blocks);
+  visit("block", kThreadsPerBlock);
+  visit("bytes_read", plan.bytes_read);
+  visit("bytes_written", plan.bytes_written);
+}
+
+// The kernel body that a plan names, with its template arguments, as a profiler shows it
+// between the brackets of ForEachItem<> or SumItems<>. Empty if there is none.
+std::string UpsampleNearestKernelName(const Plan& plan);
 
 // Run a plan on the calling thread, or enqueue it on a CUDA stream. They return
 // 0, or the CUDA error of the launch, or kNoSuchKernel.

@@ -109,13 +109,12 @@ ffi::Error Call(ffi::AnyBuffer operand, ffi::AnyBuffer result, Integers axes,
   JAX_UPSAMPLE_RETURN_IF_ERROR(
       DecodeScales(kOp, Span(small), Span(large), axes, scale, element.bytes, &scales));
   if (IsEmpty(Span(small))) return ffi::Error::Success();
-  const Extents extents =
-      MergeDimensions(small.data(), scales.data(), static_cast<int>(scales.size()));
   int64_t alignment;
   JAX_UPSAMPLE_RETURN_IF_ERROR(DecodeAlignment(
       kOp, element, {operand.untyped_data(), result.untyped_data()}, &alignment));
-  const Plan plan = forward ? PlanUpsampleNearestFwd(extents, element, alignment)
-                            : PlanUpsampleNearestBwd(extents, element, alignment);
+  const Plan plan =
+      PlanUpsampleNearest(kDirection, small.data(), scales.data(),
+                          static_cast<int>(scales.size()), element, alignment);
   JAX_UPSAMPLE_RETURN_IF_ERROR(CheckBlocks(kOp, plan.blocks));
   return RunError(kOp, run(plan));
 }

@@ -206,4 +206,13 @@ Plan PlanUpsampleNearestBwd(Extents extents, Element element, int64_t alignment)
   return plan;
 }
 
+Plan PlanUpsampleNearest(Direction direction, const int64_t* dims,
+                         const int64_t* scales, int rank, Element element,
+                         int64_t alignment) {
+  const Extents extents = MergeDimensions(dims, scales, rank);
+  return direction == Direction::kForward
+             ? PlanUpsampleNearestFwd(extents, element, alignment)
+             : PlanUpsampleNearestBwd(extents, element, alignment);
+}
+
 }  // namespace jax_upsample

@@ -115,7 +115,10 @@ def canonical_scales(
 
 
 def check_output_size(
-    function: str, x: jax.Array, sizes: Sequence[Any], wanted: str
+    function: str,
+    x: jax.Array | jax.ShapeDtypeStruct,
+    sizes: Sequence[Any],
+    wanted: str,
 ) -> None:
     """Raises where the output would have 2^63 bytes; `wanted` is for the message."""
     if not all(isinstance(size, int) for size in sizes):

@@ -1,4 +1,4 @@
-from typing import Literal
+from typing import Any, Literal
 
 FFI_API_VERSION: tuple[int, int]
 BUILD_NOTE: str
@@ -13,4 +13,4 @@ def launch_plan(
     shape: list[int],
     scales: list[int],
     alignment: int = 16,
-) -> dict[str, int]: ...
+) -> dict[str, Any]: ...

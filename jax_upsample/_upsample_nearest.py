@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.interpreters import mlir
 
-from jax_upsample import _arguments, _ffi, _linear_pair
+from jax_upsample import _arguments, _ffi, _launch_plan, _linear_pair
 from jax_upsample._arguments import Implementation
 from jax_upsample._calls import call_of_small_and_large
 
@@ -250,14 +250,11 @@ def is_large_window(
     16 such cases on an H200 (`benchmarks/upsample_nearest.py` has some of them).
     """
     small: Any = ctx.avals_out[0]
-    module = _ffi.EXTENSION.module
     sized = all(isinstance(size, int) and size > 0 for size in small.shape)
-    if module is None or not sized:
+    if _ffi.EXTENSION.module is None or not sized:
         return False
-    by_axis = dict(zip(axes, scale, strict=True))
-    scales = [by_axis.get(axis, 1) for axis in range(len(small.shape))]
-    plan = module.launch_plan("bwd", str(small.dtype), list(small.shape), scales)
-    return plan["lanes"] > 1
+    plan = _launch_plan.planned("bwd", str(small.dtype), small.shape, axes, scale)
+    return _launch_plan.is_shared(plan)
 
 
 upsample_nearest_fwd_p, upsample_nearest_bwd_p = _linear_pair.define(

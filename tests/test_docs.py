@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = (
+    "_launch_plan",
     "_pixel_shuffle",
     "_resize",
     "_resize_nearest",
