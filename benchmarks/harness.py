@@ -13,10 +13,13 @@ the same operand, which the L2 cache therefore holds, in part, if it is small.
 import argparse
 import dataclasses
 import datetime
+import importlib.metadata
 import importlib.util
 import json
 import math
+import shutil
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -188,9 +191,9 @@ def jax_rows(
             same_type = (result.shape, result.dtype) == (expected.shape, expected.dtype)
             right = same_type and bool((result == expected).all())
             del result
-            row = {"peer": name, "direction": direction, "right": right}
+            row = {"form": name, "direction": direction, "right": right}
             yield row | {"us": clock(function, operand, iterations)}
-    row = {"peer": "probe", "right": None}
+    row = {"form": "probe", "right": None}
     us = clock(probe(case.resized, case.dtype), x, iterations)
     yield row | {"direction": "forward", "us": us}
     if case.differentiable:
@@ -227,7 +230,7 @@ def torch_rows(
     if case.differentiable:
         directions["backward"] = backward
     for direction, make in directions.items():
-        row = {"peer": "torch", "direction": direction, "right": None}
+        row = {"form": "torch", "direction": direction, "right": None}
         try:
             yield row | {"us": event_times(make(), iterations)}
         except RuntimeError as error:  # its backward refuses 2^31 elements
@@ -241,13 +244,19 @@ def torch_rows(
 def machine() -> dict[str, str]:
     """What the figures were taken on."""
     device = jax.devices()[0]
-    return {
+    facts = {
         "device": device.device_kind,
         "platform": device.client.platform_version.replace("\n", " "),
-        "jax": jax.__version__,
-        "jax_upsample": jax_upsample.__version__,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
+    if jax.default_backend() == "gpu" and shutil.which("nvidia-smi"):
+        query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+        facts["driver"] = subprocess.check_output(query, text=True).split()[0]
+    facts["jax_upsample"] = jax_upsample.__version__
+    for package in ("jax", "jaxlib", "torch"):
+        if importlib.util.find_spec(package) is not None:
+            facts[package] = importlib.metadata.version(package)
+    facts["date"] = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return facts
 
 
 def table(results: list[Row], direction: str) -> Iterator[str]:
@@ -257,12 +266,12 @@ def table(results: list[Row], direction: str) -> Iterator[str]:
     and how many times as fast as `jax.image.resize` it is.
     """
     results = [row for row in results if row["direction"] == direction]
-    peers = list(dict.fromkeys(row["peer"] for row in results))
+    peers = list(dict.fromkeys(row["form"] for row in results))
     ratios = ("kernel TB/s", "of probe", "vs resize")
     yield f"| {direction}, us | " + " | ".join([*peers, *ratios]) + " |"
     yield "| --- |" + " ---: |" * (len(peers) + len(ratios))
     for case in dict.fromkeys(row["case"] for row in results):
-        rows = {row["peer"]: row for row in results if row["case"] == case}
+        rows = {row["form"]: row for row in results if row["case"] == case}
         cells = []
         for peer in peers:
             mark = " wrong" if rows[peer]["right"] is False else ""
@@ -291,7 +300,7 @@ def command_line(description: str, iterations: int) -> argparse.Namespace:
     """The options of every benchmark: `output`, `quick` and `iterations`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
-        "--output", type=Path, help="JSON file to write, the tables beside it in .md"
+        "--output", type=Path, help="JSON file to write, the tables next to it in .md"
     )
     parser.add_argument("--quick", action="store_true", help="a few small cases")
     parser.add_argument("--iterations", type=int, default=iterations)

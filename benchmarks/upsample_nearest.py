@@ -25,10 +25,15 @@ class Case(harness.Case):
     scale: int | tuple[int, int] = 2
 
     @property
+    def scales(self) -> tuple[int, ...]:
+        """One for each axis."""
+        one = not isinstance(self.scale, tuple)
+        return (self.scale,) * len(self.axes) if one else self.scale  # type: ignore
+
+    @property
     def resized(self) -> tuple[int, ...]:
         """The shape of the large array."""
-        scales = self.scale if isinstance(self.scale, tuple) else (self.scale,) * 2
-        by_axis = dict(zip(self.axes, scales, strict=True))
+        by_axis = dict(zip(self.axes, self.scales, strict=True))
         return tuple(n * by_axis.get(a, 1) for a, n in enumerate(self.shape))
 
     def __str__(self) -> str:
@@ -51,6 +56,13 @@ CASES = (
     Case((8, 512, 512, 256), "NHWC", "float32"),
     Case((8, 256, 512, 512), "NCHW", "float32"),
     Case((16, 128, 128, 3), "NHWC", "float32"),  # images
+    Case((32, 3, 256, 256), "NCHW", "float32"),  # StyleGAN's skips
+    Case((8, 1, 1024, 1024), "NCHW", "uint8"),  # label maps
+    Case((16, 128, 128, 128), "NHWC", "float16"),
+    Case((16, 65536, 64), "NWC", "bfloat16"),  # sound
+    Case((16, 64, 65536), "NCW", "bfloat16"),
+    Case((2, 32, 64, 64, 128), "NDHWC", "bfloat16"),  # volumes
+    Case((2, 128, 32, 64, 64), "NCDHW", "float32"),
     Case((16, 256, 25, 25), "NCHW", "bfloat16"),  # odd rows
     Case((16, 128, 128, 128), "NHWC", "bfloat16", 3),
     Case((16, 128, 128, 128), "NCHW", "bfloat16", 3),
@@ -65,15 +77,16 @@ CASES = (
 QUICK = (
     Case((1, 16, 16, 32), "NHWC", "float32"),
     Case((1, 4, 15, 15), "NCHW", "float32"),
+    Case((1, 1, 8, 8), "NCHW", "uint8"),
+    Case((1, 16, 8), "NWC", "bfloat16", 3),
 )
 
 
 def forms(case: Case) -> dict[str, harness.Function]:
     """The forward of each JAX peer, by name; each transposes into its backward."""
-    scales = case.scale if isinstance(case.scale, tuple) else (case.scale,) * 2
 
     def repeat(x: jax.Array) -> jax.Array:
-        for axis, scale in zip(case.axes, scales, strict=True):
+        for axis, scale in zip(case.axes, case.scales, strict=True):
             x = jnp.repeat(x, scale, axis)
         return x
 
