@@ -7,7 +7,6 @@ StableHLO, a compilation begins there; both are host times, each in a process in
 all that a first call loads is loaded, with JAX's caches empty.
 """
 
-import statistics
 import time
 from collections.abc import Iterator
 
@@ -37,12 +36,10 @@ def rows(case: models.Case, iterations: int) -> Iterator[harness.Row]:
                 us.setdefault((form, "compile"), []).append(1e6 * (compiled - traced))
     for (form, direction), times in us.items():
         yield {
-            "case": str(case),
             "direction": direction,
             "form": form,
             "right": None,
             "us": times,
-            "median_us": statistics.median(times),
         }
 
 

@@ -293,6 +293,12 @@ def report(results: list[Row]) -> Iterator[str]:
         yield from ("", f"{clock}, medians", "", *table(results, direction))
 
 
+def of_case(case: Any, row: Row) -> Row:
+    """A row of a case's results, complete: named, and with its median if it has one."""
+    median = statistics.median(row["us"]) if row["us"] else None
+    return {"case": str(case), **row, "median_us": median}
+
+
 # ------------------------------------------------------------------------ command line
 
 
@@ -336,13 +342,13 @@ def run_rows(
       description: what `--help` says.
       cases: the cases.
       quick: the cases of `--quick`.
-      rows: (case, iterations) -> the results of a case.
+      rows: (case, iterations) -> the results of a case, but for what `of_case` adds.
       report: the results as lines.
       iterations: of each timing, unless the command line says otherwise.
     """
     arguments = command_line(description, iterations)
     results = [
-        row
+        of_case(case, row)
         for case in tqdm(quick if arguments.quick else cases)
         for row in rows(case, arguments.iterations)
     ]
@@ -378,9 +384,5 @@ def run(
         rows = list(jax_rows(case, iterations, forms, reference))
         if with_torch:
             rows += torch_rows(case, iterations, interpolate)
-        for row in rows:
-            median = statistics.median(row["us"]) if row["us"] else None
-            results.append(
-                {"case": str(case), "bytes": case.bytes, "median_us": median} | row
-            )
+        results += [of_case(case, {"bytes": case.bytes} | row) for row in rows]
     publish(results, report, arguments.output)

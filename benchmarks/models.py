@@ -13,7 +13,6 @@ compared before they are timed. What the figures are, harness.py says.
 import dataclasses
 import functools
 import itertools
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -226,12 +225,10 @@ def rows(case: Case, iterations: int) -> Iterator[harness.Row]:
             expected = actual if expected is None else expected
             us = clock(lambda both, f=function: f(*both), (parameters, x), iterations)
             yield {
-                "case": str(case),
                 "direction": direction,
                 "form": name,
                 "right": harness.close(actual, expected, TOLERANCE),
                 "us": us,
-                "median_us": statistics.median(us),
             }
 
 

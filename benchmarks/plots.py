@@ -9,6 +9,7 @@ files: how many times as fast as the best plain XLA form each case is.
 import json
 import sys
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -131,16 +132,12 @@ def draw_overview(files: dict[str, dict[str, Any]]) -> Figure:
     axes.set_yticks(range(len(lines)), [name for name, _ in lines], fontsize=8)
     axes.set_ylim(len(lines) - 0.4, -0.6)
     _scale(axes)
-    machines = [data["machine"] for data in files.values()]
-    axes.set_title(f"Every case on one {_text(max(machines, key=_date))}", fontsize=10)
+    latest = max((data["machine"] for data in files.values()), key=itemgetter("date"))
+    axes.set_title(f"Every case on one {_text(latest)}", fontsize=10)
     figure.legend(
         handles=list(marks.values()), loc="outside lower center", ncols=2, frameon=False
     )
     return figure
-
-
-def _date(machine: dict[str, str]) -> str:
-    return machine["date"]
 
 
 def _text(machine: dict[str, str]) -> str:

@@ -1,6 +1,9 @@
 """Shared by all tests: strict JAX settings, and the implementations under test."""
 
 import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -59,6 +62,25 @@ def implementation(request: pytest.FixtureRequest) -> str | None:
     if request.param == "kernel":
         return request.getfixturevalue("kernel")
     return request.param
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """A function that compiles a C++ program of tests/ with sources of cuda/."""
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    tests = Path(__file__).parent
+    cuda = tests.parent / "cuda"
+
+    def build(name: str, sources: tuple[str, ...], *flags: str) -> Path:
+        program = tmp_path / name
+        files = (tests / f"{name}.cc", *(cuda / source for source in sources))
+        command = [compiler, "-std=c++17", *flags, f"-I{cuda}", *files, "-o", program]
+        subprocess.run(command, check=True)
+        return program
+
+    return build
 
 
 def poison(shape: tuple[int, ...], dtype: object) -> None:

@@ -5,41 +5,24 @@ the 64-bit bodies, several rows an item, and a byte read or written outside a bu
 whatever a table says.
 """
 
-import shutil
 import subprocess
-from pathlib import Path
 
-import pytest
+SOURCES = (
+    "pixel_shuffle_host.cc",
+    "pixel_shuffle_plan.cc",
+    "resize_nearest_host.cc",
+    "resize_nearest_plan.cc",
+    "upsample_add_host.cc",
+    "upsample_add_plan.cc",
+    "upsample_concat_host.cc",
+    "upsample_concat_plan.cc",
+    "upsample_nearest_host.cc",
+    "upsample_nearest_plan.cc",
+)
 
-ROOT = Path(__file__).parent.parent
 
-
-def test_host_bodies_under_sanitizers(tmp_path):
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    program = tmp_path / "host_bodies"
-    sources = (
-        ROOT / "tests" / "host_bodies.cc",
-        ROOT / "cuda" / "pixel_shuffle_host.cc",
-        ROOT / "cuda" / "pixel_shuffle_plan.cc",
-        ROOT / "cuda" / "resize_nearest_host.cc",
-        ROOT / "cuda" / "resize_nearest_plan.cc",
-        ROOT / "cuda" / "upsample_add_host.cc",
-        ROOT / "cuda" / "upsample_add_plan.cc",
-        ROOT / "cuda" / "upsample_concat_host.cc",
-        ROOT / "cuda" / "upsample_concat_plan.cc",
-        ROOT / "cuda" / "upsample_nearest_host.cc",
-        ROOT / "cuda" / "upsample_nearest_plan.cc",
-    )
-    flags = (
-        "-std=c++17",
-        "-O1",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover",
-    )
-    subprocess.run(
-        [compiler, *flags, f"-I{ROOT / 'cuda'}", *sources, "-o", program], check=True
-    )
+def test_host_bodies_under_sanitizers(compiled):
+    flags = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover")
+    program = compiled("host_bodies", SOURCES, *flags)
     finished = subprocess.run([program, "4000"], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stdout + finished.stderr

@@ -5,9 +5,7 @@ import glob
 import itertools
 import math
 import random
-import shutil
 import subprocess
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +15,6 @@ from conftest import platform
 
 import jax_upsample
 from jax_upsample import _ffi, launch_plan, upsample_nearest
-
-ROOT = Path(__file__).parent.parent
 
 pytestmark = pytest.mark.skipif(
     _ffi.EXTENSION.module is None, reason=str(_ffi.EXTENSION.problem)
@@ -331,21 +327,11 @@ def problems(count):
         )
 
 
-def test_handlers_run_the_plan_that_is_shown(tmp_path):
+def test_handlers_run_the_plan_that_is_shown(compiled):
     """The handlers themselves, over launchers that print what they are to launch."""
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    program = tmp_path / "handler_plans"
-    sources = (
-        ROOT / "tests" / "handler_plans.cc",
-        ROOT / "cuda" / "upsample_nearest_ffi.cc",
-        ROOT / "cuda" / "upsample_nearest_plan.cc",
-    )
-    include = ("-isystem", jax.ffi.include_dir(), f"-I{ROOT / 'cuda'}")
-    subprocess.run(
-        [compiler, "-std=c++17", *include, *sources, "-o", program], check=True
-    )
+    sources = ("upsample_nearest_ffi.cc", "upsample_nearest_plan.cc")
+    headers = ("-isystem", jax.ffi.include_dir())
+    program = compiled("handler_plans", sources, *headers)
     asked = list(problems(2000))
     lines = [
         " ".join(map(str, (way, dtype, len(shape), *shape, len(axes), *axes, *scale)))
