@@ -54,7 +54,7 @@ def h100s(request, cuda_kernels):
 
 @pytest.fixture
 def h100(cuda_kernels):
-    return jax.sharding.SingleDeviceSharding(h100_devices(1)[0])
+    return NamedSharding(Mesh(h100_devices(1), "device"), PartitionSpec())
 
 
 class Program:
