@@ -3,6 +3,7 @@
 from jax_upsample._ffi import export_disabled_checks as export_disabled_checks
 from jax_upsample._launch_plan import LaunchPlan as LaunchPlan
 from jax_upsample._launch_plan import launch_plan as launch_plan
+from jax_upsample._patch import patch as patch
 from jax_upsample._pixel_shuffle import pixel_shuffle as pixel_shuffle
 from jax_upsample._pixel_shuffle import pixel_unshuffle as pixel_unshuffle
 from jax_upsample._resize import interpolate as interpolate

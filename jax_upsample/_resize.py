@@ -10,6 +10,9 @@ from jax import lax
 from jax_upsample import _arguments
 from jax_upsample._resize_nearest import resize_nearest
 
+# As it was on import: `patch` replaces the attribute for a while.
+jax_image_resize = jax.image.resize
+
 _INTERPOLATE_RULES = {"nearest": "torch", "nearest-exact": "torch_exact"}
 
 
@@ -54,7 +57,7 @@ def resize(
         elif not isinstance(shape, Iterable):
             shape = (shape,)
         return resize_nearest(image, shape)
-    return jax.image.resize(image, shape, method, antialias, precision)
+    return jax_image_resize(image, shape, method, antialias, precision)
 
 
 def interpolate(

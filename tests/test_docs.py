@@ -13,12 +13,16 @@ ROOT = Path(__file__).parent.parent
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = (
     "_launch_plan",
+    "_patch",
     "_pixel_shuffle",
     "_resize",
     "_resize_nearest",
     "_upsample_conv",
     "_upsample_join",
     "_upsample_nearest",
+    "equinox",
+    "linen",
+    "nnx",
 )
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
