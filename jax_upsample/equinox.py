@@ -25,7 +25,7 @@ class Upsample(eqx.Module):
 
     Equals `upsample_nearest` for integer scales, else `resize_nearest`.
 
-    Attributes:
+    Args:
       scale: a positive factor for all spatial axes or one for each; 2 without `size`.
       size: instead of `scale`, the sizes of the spatial axes of the result, one for all
         or one for each. (What Keras calls `size` is `scale`.)
@@ -61,7 +61,7 @@ class Upsample(eqx.Module):
 class UpsampleAdd(eqx.Module):
     """A lateral map plus nearest upsampling: `upsample_add`, a feature pyramid's merge.
 
-    Attributes:
+    Args:
       scale: a positive int for all spatial axes or one for each; `None` takes the input
         to the sizes of the lateral map, whatever they are.
       axes: as of `Upsample`.
@@ -95,7 +95,7 @@ class UpsampleConcat(eqx.Module):
 
     Before a convolution, `UpsampleConv` called with the skip is faster.
 
-    Attributes:
+    Args:
       scale: as of `UpsampleAdd`, `None` for the sizes of the skip.
       axes: as of `Upsample`.
       data_format: likewise.
@@ -131,7 +131,7 @@ class UpsampleConcat(eqx.Module):
 class PixelShuffle(eqx.Module):
     """Groups of channels spread over the pixels of a larger image: `pixel_shuffle`.
 
-    Attributes:
+    Args:
       scale: a positive int for all spatial axes or one for each.
       axes: as of `Upsample`.
       data_format: likewise.

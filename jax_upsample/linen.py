@@ -27,7 +27,7 @@ class Upsample(nn.Module):
 
     Equals `upsample_nearest` for integer scales, else `resize_nearest`.
 
-    Attributes:
+    Args:
       scale: a positive factor for all spatial axes or one for each; 2 without `size`.
       size: instead of `scale`, the sizes of the spatial axes of the result, one for all
         or one for each. (What Keras calls `size` is `scale`.)
@@ -63,7 +63,7 @@ class Upsample(nn.Module):
 class UpsampleAdd(nn.Module):
     """A lateral map plus nearest upsampling: `upsample_add`, a feature pyramid's merge.
 
-    Attributes:
+    Args:
       scale: a positive int for all spatial axes or one for each; `None` takes the input
         to the sizes of the lateral map, whatever they are.
       axes: as of `Upsample`.
@@ -95,7 +95,7 @@ class UpsampleConcat(nn.Module):
 
     Before a convolution, `UpsampleConv` called with the skip is faster.
 
-    Attributes:
+    Args:
       scale: as of `UpsampleAdd`, `None` for the sizes of the skip.
       axes: as of `Upsample`.
       data_format: likewise.
@@ -129,7 +129,7 @@ class UpsampleConcat(nn.Module):
 class PixelShuffle(nn.Module):
     """Groups of channels spread over the pixels of a larger image: `pixel_shuffle`.
 
-    Attributes:
+    Args:
       scale: a positive int for all spatial axes or one for each.
       axes: as of `Upsample`.
       data_format: likewise.
@@ -164,7 +164,7 @@ class UpsampleConv(nn.Conv):
         conv(jnp.concatenate([upsample_nearest(x, scale), skip], -1))
         # of conv = nn.Conv(features, kernel_size, ...)
 
-    Attributes:
+    Args:
       scale: a positive int for all spatial axes or one for each.
       activation: `None`, `"relu"` or `"silu"`, applied last.
       method: of `upsample_conv`; forward mode needs `"phases"` or `"plain"`.
