@@ -16,14 +16,7 @@ from jax.experimental import jet
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, xla
 
-from jax_upsample import _calls, _ffi
-
-_VECTOR_BYTES = 16  # the widest access of a GPU thread
-
-
-def is_whole_vectors(count: int, dtype: Any) -> bool:
-    """Whether so many elements are a whole number of a GPU's widest accesses."""
-    return bool(count * dtype.itemsize % _VECTOR_BYTES == 0)
+from jax_upsample import _calls, _defaults, _ffi
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,15 +27,12 @@ class Map:
       shape: (shapes of the operands, **parameters) -> the result's shape.
       plain: (operands, **parameters) -> the result, in lax.
       kernel: a lowering rule, (ctx, operands, **parameters) -> the custom call.
-      plain_is_faster: (ctx, **parameters) -> whether `implementation=None` should take
-        the plain form although there is a kernel, asked where `plain_only` says no.
       plain_only: (ctx, **parameters) -> whether no kernel takes these operands.
     """
 
     shape: Callable[..., tuple[Any, ...]]
     plain: Callable[..., jax.Array]
     kernel: Callable[..., Any]
-    plain_is_faster: Callable[..., bool] = lambda ctx, **parameters: False
     plain_only: Callable[..., bool] = lambda ctx, **parameters: False
 
 
@@ -168,7 +158,10 @@ def _lowering(
         if (
             _has_kernel(name, direction, platform, implementation, ctx)
             and not of.plain_only(ctx, **params)
-            and (implementation == "kernel" or not of.plain_is_faster(ctx, **params))
+            and not (
+                implementation is None
+                and _defaults.is_plain_faster(name, ctx, **params)
+            )
         ):
             return of.kernel(ctx, *operands, **params)
         return plain(ctx, *operands, **params)

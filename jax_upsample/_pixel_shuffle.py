@@ -386,19 +386,6 @@ def _kernel(target: str) -> Any:
     return rule
 
 
-def _is_plain_faster(
-    ctx: mlir.LoweringRuleContext, *, axes: tuple[int, ...], **params: Any
-) -> bool:
-    """Whether what stays together is no whole vectors."""
-    x: Any = ctx.avals_in[0]
-    y: Any = ctx.avals_out[0]
-    together = [min(aval.shape[axes[-1] + 1] for aval in (x, y))]
-    together += x.shape[axes[-1] + 2 :]
-    return not all(
-        isinstance(n, int) for n in together
-    ) or not _linear_pair.is_whole_vectors(math.prod(together), x.dtype)
-
-
 def _has_no_kernel(
     ctx: mlir.LoweringRuleContext,
     *,
@@ -478,14 +465,12 @@ pixel_shuffle_fwd_p, pixel_shuffle_bwd_p = _linear_pair.define(
         _fwd_shape,
         _fwd_lax,
         _kernel("jax_upsample_pixel_shuffle_fwd_v1"),
-        _is_plain_faster,
         _has_no_kernel,
     ),
     bwd=_linear_pair.Map(
         _bwd_shape,
         _bwd_lax,
         _kernel("jax_upsample_pixel_shuffle_bwd_v1"),
-        _is_plain_faster,
         _has_no_kernel,
     ),
 )
@@ -495,7 +480,6 @@ pixel_shuffle_sum_p = _linear_pair.define_without_derivatives(
         _fwd_shape,
         _sum_lax,
         _sum_kernel,
-        _is_plain_faster,
         _has_no_sum_kernel,
     ),
     sums=True,

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
-from jax.interpreters import mlir
 
 from jax_upsample import _arguments, _calls, _linear_pair, _nearest_rules
 from jax_upsample._arguments import Implementation
@@ -409,34 +408,8 @@ def _kernel(direction: str, shape_rule: Callable[..., Any]) -> Callable[..., Any
     return _calls.lower(calls)
 
 
-def _plain_fwd_is_faster(
-    ctx: mlir.LoweringRuleContext, *, axes: tuple[int, ...], maps: tuple[AxisMap, ...]
-) -> bool:
-    """Whether elements exceed 16 bits, or rows of the target are no whole vectors.
-
-    Otherwise the kernel took 0.5 to 1.0 of plain XLA's time on an H200, here 0.9 to 1.9
-    (`benchmarks/resize_nearest.py`). Several devices would have to gather its operand.
-    """
-    if _calls.is_partitioned(ctx):
-        return True
-    target: Any = ctx.avals_out[0]
-    row = target.shape[axes[-1] :]
-    if target.dtype.itemsize > 2 or not all(isinstance(size, int) for size in row):
-        return True
-    return not _linear_pair.is_whole_vectors(math.prod(row), target.dtype)
-
-
-def _plain_bwd_is_faster(ctx: mlir.LoweringRuleContext, **params: Any) -> bool:
-    """It was in all but one of 22 cases on an H200 (`benchmarks/resize_nearest.py`)."""
-    return True
-
-
 resize_nearest_fwd_p, resize_nearest_bwd_p = _linear_pair.define(
     "resize_nearest",
-    fwd=_linear_pair.Map(
-        _fwd_shape, _fwd_lax, _kernel("fwd", _fwd_shape), _plain_fwd_is_faster
-    ),
-    bwd=_linear_pair.Map(
-        _bwd_shape, _bwd_lax, _kernel("bwd", _bwd_shape), _plain_bwd_is_faster
-    ),
+    fwd=_linear_pair.Map(_fwd_shape, _fwd_lax, _kernel("fwd", _fwd_shape)),
+    bwd=_linear_pair.Map(_bwd_shape, _bwd_lax, _kernel("bwd", _bwd_shape)),
 )

@@ -484,11 +484,15 @@ def _upsampled(
     conv = dataclasses.replace(conv, scale=tuple(before))
     if method == "folded" and not any(commute):
         return _folded(*_alike(x, taps, bias, added), conv, activation)
-    if method == "folded":
+    if all(commute):
+        y = _convolve(x, taps, conv.padding, conv, conv.rhs_dilation)
+    elif method == "folded":
         y = _folded(*_alike(x, taps), None, None, conv, None)
     else:
         y = _phases(x, taps, conv)
-    y = upsample_nearest(y, after, axes=conv.out_spec[2:])
+    y = upsample_nearest(
+        y, after, axes=conv.out_spec[2:], implementation=conv.implementation
+    )
     return add_and_activate(y, *finish, conv.out_spec[1])
 
 

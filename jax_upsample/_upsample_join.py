@@ -372,68 +372,6 @@ def _concat_bwd_kernel(
     return _call_concat_bwd(ctx, *operands, **params)
 
 
-def _plain_add_is_faster(
-    ctx: mlir.LoweringRuleContext, *, axes: tuple[int, ...], **params: Any
-) -> bool:
-    """Whether elements exceed 16 bits, or rows are no whole vectors.
-
-    Otherwise the kernel took 0.8 to 1.0 of plain XLA's time in most cases on an H200,
-    here as long or longer (`benchmarks/upsample_join.py`).
-    """
-    x: Any = ctx.avals_in[0]
-    y: Any = ctx.avals_out[0]
-    row, inner = y.shape[axes[-1] :], x.shape[axes[-1] + 1 :]
-    known = all(isinstance(size, int) for size in (*row, *inner))
-    if x.dtype.itemsize > 2 or not known:
-        return True
-    together = row if math.prod(inner) == 1 else inner
-    return not _linear_pair.is_whole_vectors(math.prod(together), x.dtype)
-
-
-def _plain_concat_is_faster(
-    ctx: mlir.LoweringRuleContext,
-    *,
-    axes: tuple[int, ...],
-    concat_axis: int,
-    **params: Any,
-) -> bool:
-    """The same, of each part of the concatenation."""
-    y: Any = ctx.avals_out[0]
-    parts: Any = ctx.avals_in
-    step = math.prod(y.shape[concat_axis + 1 :])
-    return _plain_add_is_faster(ctx, axes=axes) or not all(
-        _linear_pair.is_whole_vectors(part.shape[concat_axis] * step, y.dtype)
-        for part in parts
-    )
-
-
-def _plain_concat_bwd_is_faster(
-    ctx: mlir.LoweringRuleContext,
-    *,
-    axes: tuple[int, ...],
-    scale: tuple[int, ...],
-    concat_axis: int,
-    start: Any,
-    size: Any,
-    **params: Any,
-) -> bool:
-    """Whether elements exceed 16 bits, columns are apart, or vectors not whole.
-
-    Otherwise, as in NCHW, the kernel took 0.86 to 1.05 of plain XLA's time on an H200,
-    here 0.98 to 1.5 (`benchmarks/upsample_join.py`); and as for `upsample_nearest`,
-    whether windows are large.
-    """
-    whole: Any = ctx.avals_in[0]
-    small: Any = ctx.avals_out[0]
-    if whole.dtype.itemsize > 2 or math.prod(small.shape[axes[-1] + 1 :]) != 1:
-        return True
-    step = math.prod(whole.shape[concat_axis + 1 :])
-    distances = (start * step, size * step, small.shape[axes[-1]])
-    return not all(
-        _linear_pair.is_whole_vectors(n, whole.dtype) for n in distances
-    ) or _upsample_nearest.is_large_window(ctx, axes=axes, scale=scale)
-
-
 def _has_no_concat_kernel(
     ctx: mlir.LoweringRuleContext,
     *,
@@ -462,7 +400,6 @@ upsample_add_p = _linear_pair.define_one(
         _add_shape,
         _add_lax,
         _upsample_nearest.kernel("jax_upsample_add_v1"),
-        _plain_add_is_faster,
         lambda ctx, *, axes, **params: not axes,
     ),
     _add_transpose,
@@ -474,7 +411,6 @@ upsample_concat_fwd_p = _linear_pair.define_one(
         _concat_fwd_shape,
         _concat_fwd_lax,
         _concat_fwd_kernel,
-        _plain_concat_is_faster,
         _has_no_concat_kernel,
     ),
     _concat_fwd_transpose,
@@ -485,7 +421,6 @@ upsample_concat_bwd_p = _linear_pair.define_one(
         _concat_bwd_shape,
         _concat_bwd_lax,
         _concat_bwd_kernel,
-        _plain_concat_bwd_is_faster,
         _has_no_concat_kernel,
     ),
     _concat_bwd_transpose,

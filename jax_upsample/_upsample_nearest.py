@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.interpreters import mlir
 
-from jax_upsample import _arguments, _ffi, _launch_plan, _linear_pair
+from jax_upsample import _arguments, _linear_pair
 from jax_upsample._arguments import Implementation
 from jax_upsample._calls import call_of_small_and_large
 
@@ -241,30 +241,11 @@ def kernel(target: str, *, backward: bool = False) -> Callable[..., Any]:
     return rule
 
 
-def is_large_window(
-    ctx: mlir.LoweringRuleContext, *, axes: tuple[int, ...], scale: tuple[int, ...]
-) -> bool:
-    """Whether the backward kernel would share each window among threads of a block.
-
-    XLA's reduce shares it among blocks, too, and was 1.0 to 350 times faster in each of
-    16 such cases on an H200 (`benchmarks/upsample_nearest.py` has some of them).
-    """
-    small: Any = ctx.avals_out[0]
-    sized = all(isinstance(size, int) and size > 0 for size in small.shape)
-    if _ffi.EXTENSION.module is None or not sized:
-        return False
-    plan = _launch_plan.planned("bwd", str(small.dtype), small.shape, axes, scale)
-    return _launch_plan.is_shared(plan)
-
-
 upsample_nearest_fwd_p, upsample_nearest_bwd_p = _linear_pair.define(
     "upsample_nearest",
     fwd=_linear_pair.Map(_fwd_shape, fwd_lax, kernel("jax_upsample_nearest_fwd_v1")),
     bwd=_linear_pair.Map(
-        bwd_shape,
-        bwd_lax,
-        kernel("jax_upsample_nearest_bwd_v1", backward=True),
-        is_large_window,
+        bwd_shape, bwd_lax, kernel("jax_upsample_nearest_bwd_v1", backward=True)
     ),
 )
 

@@ -61,34 +61,6 @@ def test_cuda_kernels_take_every_whole_byte_dtype(dtype):
 
 
 @pytest.mark.usefixtures("cuda_kernels")
-@pytest.mark.parametrize(
-    ("small", "scale", "calls"),
-    [
-        ((1, 1, 1, 64), 64, []),
-        ((2, 3, 3, 8), 16, []),
-        ((2, 3, 3, 8), 4, [BWD]),
-        ((64, 64, 64, 64), 8, [BWD]),  # windows enough for every thread of a GPU
-        ((0, 1, 1, 64), 64, [BWD]),
-    ],
-)
-def test_cuda_leaves_sums_of_large_windows_to_xla(small, scale, calls):
-    """Its reduce shares a window among blocks; the kernel is taken on request."""
-
-    def backward(g, implementation):
-        def up(x):
-            return upsample_nearest(x, scale, implementation=implementation)
-
-        return jax.linear_transpose(up, jax.ShapeDtypeStruct(small, g.dtype))(g)[0]
-
-    n, h, w, c = small
-    g = jax.ShapeDtypeStruct((n, scale * h, scale * w, c), jnp.bfloat16)
-    for implementation, expected in ((None, calls), ("kernel", [BWD])):
-        traced = jax.jit(backward, static_argnums=1).trace(g, implementation)
-        program = traced.lower(lowering_platforms=("cuda",)).as_text()
-        assert custom_calls(program) == expected
-
-
-@pytest.mark.usefixtures("cuda_kernels")
 def test_cuda_leaves_packed_dtypes_to_xla():
     assert custom_calls(text("cuda", dtype=jnp.int4)) == []
 

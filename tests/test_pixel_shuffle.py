@@ -5,7 +5,6 @@ that nothing wrote, a sum that is rounded twice.
 """
 
 import itertools
-import re
 
 import jax
 import jax.numpy as jnp
@@ -247,42 +246,6 @@ def test_sum_in_batches(implementation):
                 for operand, dim in zip(operands, dims, strict=True)
             ]
             assert_equal(y[i], np.asarray(one(*alone)))
-
-
-# ------------------------------------------------------------------ kernel or plain XLA
-
-
-@pytest.mark.usefixtures("cuda_kernels")
-@pytest.mark.parametrize(
-    ("shape", "dtype", "options", "calls"),
-    [
-        ((2, 4, 4, 32), "bfloat16", {"channel_order": "tf"}, ["fwd"]),
-        ((2, 4, 4, 32), "bfloat16", {}, []),
-        ((2, 4, 4, 16), "bfloat16", {"channel_order": "tf"}, []),
-        ((2, 4, 4, 32), "bfloat16", {"channel_order": "tf", "axes": (2, 1)}, []),
-        (
-            (2, 32, 4, 4),
-            "bfloat16",
-            {"channel_order": "tf", "axes": (2, 3), "channel_axis": 1},
-            [],
-        ),
-        (
-            (2, 4, 4, 8, 8),
-            "int8",
-            {"channel_order": "tf", "channel_axis": 3},
-            ["fwd"],
-        ),
-    ],
-)
-def test_default_on_gpus(shape, dtype, options, calls):
-    """The program of a GPU calls the kernel for whole vectors in the order "tf"."""
-    traced = jax.jit(lambda x: pixel_shuffle(x, **options)).trace(
-        jax.ShapeDtypeStruct(shape, dtype)
-    )
-    text = traced.lower(lowering_platforms=("cuda",)).as_text()
-    assert (
-        re.findall(r"custom_call @jax_upsample_pixel_shuffle_(\w+)_v1", text) == calls
-    )
 
 
 # ------------------------------------------------------------------------ the handlers

@@ -612,43 +612,6 @@ def cuda_calls(program, *operands):
 
 
 @pytest.mark.usefixtures("cuda_kernels")
-@pytest.mark.parametrize(
-    ("name", "shape", "other", "dtype", "options", "calls"),
-    [
-        ("add", (2, 4, 4, 8), (2, 8, 8, 8), "bfloat16", {}, ["add"]),
-        ("add", (2, 4, 4, 8), (2, 8, 8, 8), "float32", {}, []),
-        ("add", (2, 4, 4, 3), (2, 8, 8, 3), "bfloat16", {}, []),
-        ("add", (2, 4, 4, 8), (2, 8, 8, 8), "uint8", {}, []),
-        ("add", (2, 8, 4, 4), (2, 8, 8, 8), "bfloat16", {"axes": (2, 3)}, ["add"]),
-        ("add", (2, 4, 4, 8), (2, 7, 7, 8), "bfloat16", {"scale": None}, []),
-        ("concat", (2, 4, 4, 8), (2, 8, 8, 16), "bfloat16", {}, ["concat_fwd"]),
-        ("concat", (2, 4, 4, 8), (2, 8, 8, 16), "float32", {}, []),
-        ("concat", (2, 4, 4, 8), (2, 8, 8, 3), "bfloat16", {}, []),
-        ("concat", (2, 4, 4, 8), (2, 8, 8, 0), "bfloat16", {}, []),
-        (
-            "concat",
-            (2, 8, 4, 4),
-            (2, 3, 8, 8),
-            "bfloat16",
-            {"axes": (2, 3), "concat_axis": 1},
-            ["concat_fwd"],
-        ),
-        (
-            "concat",
-            (2, 8, 4, 8),
-            (4, 3, 4, 16),
-            "bfloat16",
-            {"axes": (0, 3), "concat_axis": 1},
-            [],
-        ),
-    ],
-)
-def test_default_on_gpus(name, shape, other, dtype, options, calls):
-    operands = [jax.ShapeDtypeStruct(s, dtype) for s in (shape, other)]
-    assert cuda_calls(of(name, None, **options), *operands) == calls
-
-
-@pytest.mark.usefixtures("cuda_kernels")
 def test_kernel_on_request_is_one_call():
     x, skip = (jax.ShapeDtypeStruct(s, "float32") for s in ((2, 4, 4, 3), (2, 8, 8, 3)))
     assert cuda_calls(of("add", "kernel"), x, skip) == ["add"]
